@@ -1,0 +1,27 @@
+"""Credit assignment for networks of discrete stochastic units, in JAX."""
+
+from .baselines import AbstractBaseline as AbstractBaseline
+from .baselines import MovingAverage as MovingAverage
+from .credit import Estimate as Estimate
+from .credit import gradient_variance as gradient_variance
+from .estimators import HNCA as HNCA
+from .estimators import AbstractEstimator as AbstractEstimator
+from .estimators import Reinforce as Reinforce
+from .exact import configurations as configurations
+from .exact import exact_gradient as exact_gradient
+from .graph import AbstractComponent as AbstractComponent
+from .graph import Graph as Graph
+from .graph import Node as Node
+from .graph import Sample as Sample
+from .objective import Entropy as Entropy
+from .objective import Function as Function
+from .objective import Linear as Linear
+from .objective import LogProb as LogProb
+from .objective import Reward as Reward
+from .optimizers import maximize as maximize
+from .units import AbstractLayer as AbstractLayer
+from .units import Affine as Affine
+from .units import Bernoulli as Bernoulli
+from .units import Categorical as Categorical
+
+__version__ = "0.1.0"

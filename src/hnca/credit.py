@@ -1,0 +1,126 @@
+"""From credit to gradients: d objective / d logit in, d objective / d parameter out."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from .graph import Graph, Node, Sample
+from .units import AbstractLayer, Affine
+
+Credit = dict[str, Float[Array, "B ..."]]  # by the layer's name, in the shape of its logits
+
+
+class Estimate(NamedTuple):
+    """What an estimator makes of a sample."""
+
+    credit: Credit  # estimate of d objective / d logit, per example, direct dependence included
+    grads: Graph  # a pytree like the graph: batch mean of the objective's gradient, uphill
+    value: Float[Array, " B"]  # the objective of the sample
+
+
+def direct_credit(graph: Graph, sample: Sample) -> Credit:
+    """What the objective's direct dependence on logits adds (right-hand sum of Eq. 6)."""
+    credit: Credit = {}
+    for component in graph.objective:
+        for name, part in component.direct_credit(graph, sample).items():
+            credit[name] = credit[name] + part if name in credit else part
+    return credit
+
+
+def gradients(graph: Graph, sample: Sample, credit: Credit) -> Graph:
+    """Batch mean of the gradient of the objective: the vector-Jacobian product of each layer's
+    own logits function with its credit, and the derivative of the components that have
+    parameters of their own."""
+
+    def surrogate(graph: Graph) -> Float[Array, ""]:
+        total = jnp.zeros(())
+        for name, node in graph.conditionals.items():
+            total += _credited_logits(node.layer, _seen(graph, sample, node, credit[name]))
+        for component in graph.objective:
+            if component.differentiated:
+                total += jnp.sum(component.value(graph, sample))
+        return total / sample.batch
+
+    return eqx.filter_grad(surrogate)(graph)
+
+
+def gradient_variance(
+    graph: Graph, sample: Sample, estimate: Estimate
+) -> dict[str, Float[Array, ""]]:
+    """For each layer, the mean over its parameters of the variance of their gradient over the
+    batch (population variance, as in the paper). Components with parameters of their own are
+    listed too; what has no parameters is not.
+
+    Linear layers need no per-example gradients; anything else takes them one at a time.
+    """
+    variances = {}
+    for name, node in graph.conditionals.items():
+        seen = _seen(graph, sample, node, estimate.credit[name])
+        if isinstance(node.layer.logits, Affine):
+            variances[name] = _affine_variance(*seen)
+        elif parameter_count(node.layer):
+            variances[name] = _per_example_variance(_credited_logits, node.layer, seen)
+    for component in graph.objective:
+        if component.differentiated and parameter_count(component):
+            value = lambda component, sample: jnp.sum(component.value(graph, sample))
+            variances[component.name] = _per_example_variance(value, component, sample)
+    return variances
+
+
+def parameter_count(module: PyTree) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(module, eqx.is_inexact_array)))
+
+
+Seen = tuple[Float[Array, "B I"], Float[Array, "B ..."]]  # a layer's inputs and its credit
+
+
+def _seen(graph: Graph, sample: Sample, node: Node, credit: Float[Array, "B ..."]) -> Seen:
+    return graph.features(sample, node.parents), jax.lax.stop_gradient(credit)
+
+
+def _credited_logits(layer: AbstractLayer, seen: Seen) -> Float[Array, ""]:
+    """Its derivative is the vector-Jacobian product of the logits with their credit."""
+    features, credit = seen
+    return jnp.vdot(credit, layer(features))
+
+
+def _affine_variance(
+    features: Float[Array, "B I"], credit: Float[Array, "B ..."]
+) -> Float[Array, ""]:
+    """The gradient of weight and bias is credit x [features, 1]: its two moments are matrix
+    products over the batch."""
+    batch = len(features)
+    credit = credit.reshape(batch, -1)
+    inputs = jnp.concatenate([features, jnp.ones((batch, 1), features.dtype)], axis=1)
+    mean = credit.T @ inputs / batch
+    mean_square = (credit**2).T @ inputs**2 / batch
+    return jnp.mean(jnp.maximum(mean_square - mean**2, 0))
+
+
+def _per_example_variance(
+    value: Callable[[PyTree, PyTree], Float[Array, ""]], module: PyTree, examples: PyTree
+) -> Float[Array, ""]:
+    """From the definition, with Welford's running moments: memory of three gradients."""
+    parameters = eqx.filter(module, eqx.is_inexact_array)
+    zeros = jax.tree.map(jnp.zeros_like, parameters)
+
+    def add(moments, numbered_example):
+        mean, squares = moments
+        count, example = numbered_example
+        one = jax.tree.map(lambda array: array[None], example)
+        gradient = eqx.filter_grad(value)(module, one)
+        past = jax.tree.map(jnp.subtract, gradient, mean)
+        mean = jax.tree.map(lambda m, p: m + p / count, mean, past)
+        now = jax.tree.map(jnp.subtract, gradient, mean)
+        squares = jax.tree.map(lambda s, p, n: s + p * n, squares, past, now)
+        return (mean, squares), None
+
+    batch = len(jax.tree.leaves(examples)[0])
+    counts = jnp.arange(1, batch + 1)
+    (_, squares), _ = jax.lax.scan(add, (zeros, zeros), (counts, examples))
+    total = sum(jnp.sum(leaf) for leaf in jax.tree.leaves(squares))
+    return total / batch / parameter_count(module)

@@ -1,0 +1,144 @@
+"""Hindsight Network Credit Assignment: credit by influence on the immediate children."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+
+from ..baselines import AbstractBaseline, NoBaseline
+from ..counterfactual import log_prob_change
+from ..credit import Credit
+from ..graph import AbstractComponent, Graph, Node, Sample
+from .base import AbstractEstimator, Values, total
+
+
+class Route(NamedTuple):
+    """The way on which components send credit to a node."""
+
+    children: tuple[str, ...]  # whose counterfactual probabilities carry it; may be none
+    opaque: bool  # straight from a function that cannot be evaluated again
+
+    @property
+    def label(self) -> str:
+        return "opaque" if self.opaque else "+".join(self.children)
+
+    @property
+    def centred(self) -> bool:
+        """A baseline would cancel analytically in what comes straight from a known function."""
+        return self.opaque or bool(self.children)
+
+
+class HNCA(AbstractEstimator):
+    """HNCA and f-HNCA (Eq. 3 and 6), one algorithm for any graph.
+
+    Every unit is asked what it would have been worth at each value v that it could have taken,
+    weighted by how likely it is, in hindsight, to have been v. A component f reaches a unit
+
+        straight, f known           weights pi(v)                         worth f with unit = v
+        through the children S      weights pi(v) rho_S(v), the           worth f (with unit = v,
+                                    posterior given what S did            if it is direct too)
+        straight, f opaque          weight on the sampled value           worth f  (REINFORCE)
+
+    - `baseline` is subtracted from f on the last two ways, and tracks what comes on each.
+    - `prune_children=False` lets credit come through all children, even where none of them leads
+      to the component (ablation "no child pruning").
+    - `downstream_only=False` adds the components that the unit has no influence on, through all
+      children (with the other switch: ablation "full reward").
+    """
+
+    baseline: AbstractBaseline
+    prune_children: bool = eqx.field(static=True)
+    downstream_only: bool = eqx.field(static=True)
+    unbiased: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        baseline: AbstractBaseline | None = None,
+        prune_children: bool = True,
+        downstream_only: bool = True,
+    ):
+        self.baseline = baseline or NoBaseline()
+        self.prune_children = prune_children
+        self.downstream_only = downstream_only
+
+    def init(self, graph: Graph) -> PyTree:
+        return {
+            node.name: {
+                route.label: self.baseline.init()
+                for route in self._routes(graph, node)
+                if route.centred
+            }
+            for node in graph.nodes
+        }
+
+    def assign(
+        self,
+        graph: Graph,
+        sample: Sample,
+        values: Values,
+        state: PyTree,
+        key: PRNGKeyArray | None,
+    ) -> tuple[Credit, PyTree]:
+        credit: Credit = {}
+        next_state = {node.name: {} for node in graph.nodes}
+        for node in graph.nodes:
+            routes = self._routes(graph, node)
+            through = {child for route in routes for child in route.children}
+            messages = {
+                child: log_prob_change(graph, sample, graph[child], node.name) for child in through
+            }
+            weights = jnp.zeros((node.layer.choices, sample.batch, node.layer.units))
+            for route, components in routes.items():
+                worth = _changes(graph, sample, node, route, components)
+                if route.centred:
+                    signal = total(components, values, sample)
+                    average = state[node.name][route.label]
+                    worth += (signal - self.baseline.value(average))[None, :, None]
+                    next_state[node.name][route.label] = self.baseline.update(average, signal)
+                weights += _hindsight(sample, node, route, messages) * worth
+            credit[node.name] = node.layer.expected_score(sample.logits[node.name], weights)
+        return credit, next_state
+
+    def _routes(self, graph: Graph, node: Node) -> dict[Route, list[AbstractComponent]]:
+        """The components that credit the node, by the way on which they do."""
+        routes: dict[Route, list[AbstractComponent]] = {}
+        for component in graph.objective:
+            route = self._route(graph, node.name, component)
+            if route is not None:
+                routes.setdefault(route, []).append(component)
+        return routes
+
+    def _route(self, graph: Graph, name: str, component: AbstractComponent) -> Route | None:
+        children, mediators = graph.children(name), graph.mediators(name, component)
+        direct = name in component.inputs(graph)
+        if not direct and not mediators:
+            return Route(children, False) if children and not self.downstream_only else None
+        if direct and component.opaque:
+            return Route((), True)
+        return Route(mediators if self.prune_children else children, False)
+
+
+def _changes(
+    graph: Graph,
+    sample: Sample,
+    node: Node,
+    route: Route,
+    components: Sequence[AbstractComponent],
+) -> Float[Array, "#V #B #U"]:
+    """How the components' values would change with the unit's, where that can be known."""
+    known = [] if route.opaque else [f for f in components if node.name in f.inputs(graph)]
+    changes = [component.change(graph, sample, node.name) for component in known]
+    return sum(changes, jnp.zeros((1, 1, 1)))
+
+
+def _hindsight(
+    sample: Sample, node: Node, route: Route, messages: Mapping[str, Float[Array, "V B U"]]
+) -> Float[Array, "V B U"]:
+    """How likely the unit is to have taken each value: pi(v) rho_S(v) in the paper (Eq. 2)."""
+    if route.opaque:
+        return node.layer.indicator(sample[node.name])
+    none = jnp.zeros((node.layer.choices, sample.batch, node.layer.units))
+    evidence = sum((messages[child] for child in route.children), none)
+    return node.layer.posterior(sample.logits[node.name], evidence)

@@ -1,0 +1,41 @@
+"""REINFORCE: whatever a unit did gets all the credit for what came of it."""
+
+from typing import ClassVar
+
+from jaxtyping import PRNGKeyArray, PyTree
+
+from ..baselines import AbstractBaseline, NoBaseline
+from ..credit import Credit
+from ..graph import Graph, Sample
+from .base import AbstractEstimator, Values, total
+
+
+class Reinforce(AbstractEstimator):
+    """The local REINFORCE estimator, d log pi(value) / d logits x (f - baseline), where f is the
+    sum of the components downstream of the node (Section "HNCA in a Contextual Bandit Setting")."""
+
+    baseline: AbstractBaseline
+    unbiased: ClassVar[bool] = True
+
+    def __init__(self, baseline: AbstractBaseline | None = None):
+        self.baseline = baseline or NoBaseline()
+
+    def init(self, graph: Graph) -> PyTree:
+        return {name: self.baseline.init() for name in graph.node_names}
+
+    def assign(
+        self,
+        graph: Graph,
+        sample: Sample,
+        values: Values,
+        state: PyTree,
+        key: PRNGKeyArray | None,
+    ) -> tuple[Credit, PyTree]:
+        credit, next_state = {}, {}
+        for node in graph.nodes:
+            signal = total(graph.downstream(node.name), values, sample)
+            gain = signal - self.baseline.value(state[node.name])
+            weights = node.layer.indicator(sample[node.name]) * gain[None, :, None]
+            credit[node.name] = node.layer.expected_score(sample.logits[node.name], weights)
+            next_state[node.name] = self.baseline.update(state[node.name], signal)
+        return credit, next_state

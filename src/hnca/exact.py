@@ -1,0 +1,60 @@
+"""The oracle: expectations over every value that the units of a small graph can take."""
+
+import math
+from collections.abc import Callable, Mapping
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Num
+
+from .graph import Graph, Sample
+from .validation import checked_arrays
+
+LIMIT = 2**18  # configurations of all units together
+
+World = Callable[[Sample], ArrayLike | Mapping[str, ArrayLike]]  # what it would answer
+
+
+def configurations(graph: Graph) -> dict[str, Num[Array, "N ..."]]:
+    """All N joint values of the units, as one batch of values for every node."""
+    choices = [[node.layer.choices] * node.layer.units for node in graph.nodes]
+    count = math.prod(sum(choices, []))
+    if count > LIMIT:
+        shown = f"{count:,}" if count < 1e15 else f"about 1e{math.floor(math.log10(count))}"
+        raise ValueError(f"too many configurations to enumerate: {shown}; the limit is {LIMIT:,}")
+    digits = np.stack(np.unravel_index(np.arange(count), sum(choices, [])), axis=1)  # [N, units]
+    ends = np.cumsum([node.layer.units for node in graph.nodes])[:-1]
+    return {
+        node.name: node.layer.chosen(jnp.asarray(taken))
+        for node, taken in zip(graph.nodes, np.split(digits, ends, axis=1), strict=True)
+    }
+
+
+def exact_gradient(
+    graph: Graph, /, *, reward: World | None = None, **context: ArrayLike
+) -> tuple[Float[Array, ""], Graph]:
+    """The expected objective, averaged over the examples of the context, and its gradient.
+
+    `reward` is a function of a `Sample`: what the world would answer, `[B]`. Enumerates
+    one example at a time, in the precision of the parameters.
+    """
+    everything = configurations(graph)
+    count = len(next(iter(everything.values())))
+    arrays = checked_arrays(context, graph.context_names, graph.node_names)
+    batch = len(next(iter(arrays.values()))) if arrays else 1
+
+    def expectation(graph: Graph, example: dict[str, Array]) -> Float[Array, ""]:
+        repeated = {k: jnp.broadcast_to(v[None], (count, *v.shape)) for k, v in example.items()}
+        sample = graph.observe(**everything, **repeated)
+        answer = None if reward is None else jax.lax.stop_gradient(reward(sample))
+        return jnp.vdot(jnp.exp(sample.log_prob), graph.value(sample, answer))
+
+    def add(total, example):
+        one = eqx.filter_value_and_grad(expectation)(graph, example)
+        return jax.tree.map(lambda t, o: t + o / batch, total, one), None
+
+    start = jnp.zeros(()), jax.tree.map(jnp.zeros_like, eqx.filter(graph, eqx.is_inexact_array))
+    total, _ = jax.lax.scan(add, start, arrays, length=batch)
+    return total

@@ -1,0 +1,225 @@
+"""The model: a directed acyclic graph of layers, and the objective that hangs off it."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Num, PRNGKeyArray
+
+from .units import AbstractLayer
+from .validation import (
+    check_unique,
+    check_width,
+    checked_arrays,
+    checked_names,
+    checked_rewards,
+    parents_first,
+)
+
+
+class Node(eqx.Module):
+    """A layer of units given its parents, which are other nodes or context arrays."""
+
+    layer: AbstractLayer
+    name: str = eqx.field(static=True)
+    parents: tuple[str, ...] = eqx.field(static=True)
+
+    def __init__(self, name: str, layer: AbstractLayer, parents: Sequence[str] = ()):
+        self.name, self.layer = name, layer
+        self.parents = checked_names(f"node '{name}'", parents)
+
+    def check(self, who: str, widths: Mapping[str, int]) -> None:
+        """Refuses inputs that do not fit the parents, and logits that do not fit the units."""
+        check_width(who, self.layer.inputs, self.parents, widths)
+        example = jax.ShapeDtypeStruct((1, self.layer.inputs), jnp.result_type(float))
+        try:
+            eqx.filter_eval_shape(self.layer, example)
+        except Exception as error:
+            shapes = f"[{self.layer.inputs}] to {list(self.layer.logits_shape)}"
+            raise ValueError(f"{who}: its logits= must map {shapes}: {error}") from error
+
+
+class Sample(eqx.Module):
+    """What the units did: the record of a forward pass, for each example of a batch.
+
+    It belongs to the parameters that it was drawn with.
+    """
+
+    values: dict[str, Num[Array, "B ..."]]  # of the context and of every node
+    logits: dict[str, Float[Array, "B ..."]]  # of every node
+    log_prob: Float[Array, " B"]  # of all nodes together, given the context
+
+    def __getitem__(self, name: str) -> Num[Array, "B ..."]:
+        return self.values[name]
+
+    @property
+    def batch(self) -> int:
+        return len(self.log_prob)
+
+
+class AbstractComponent(eqx.Module):
+    """A function component: one term of the objective. Not a node."""
+
+    name: eqx.AbstractVar[str]
+    opaque: eqx.AbstractClassVar[bool]  # its value comes from outside, for this sample only
+    differentiated: eqx.AbstractClassVar[bool]  # it has parameters outside the `conditionals`
+
+    @abstractmethod
+    def inputs(self, graph: "Graph") -> tuple[str, ...]:
+        """The nodes and context arrays that it is a function of."""
+
+    @abstractmethod
+    def check(self, graph: "Graph", widths: Mapping[str, int]) -> None:
+        """Refuses a graph that it does not fit. `widths` has those of context arrays too, once
+        there are some."""
+
+    @abstractmethod
+    def value(self, graph: "Graph", sample: Sample) -> Float[Array, " B"]:
+        """Its value for the sample."""
+
+    @abstractmethod
+    def change(self, graph: "Graph", sample: Sample, name: str) -> Float[Array, "V B U"]:
+        """By how much its value would change, had one unit of the node `name` taken another
+        value and all else stayed: f_unit(v) - f, for every unit and every v."""
+
+    @abstractmethod
+    def conditionals(self) -> dict[str, Node]:
+        """Layers of its own, by the name under which they get credit."""
+
+    @abstractmethod
+    def direct_credit(self, graph: "Graph", sample: Sample) -> dict[str, Float[Array, "B ..."]]:
+        """d value / d logits, where it depends on logits directly (right-hand term of Eq. 4)."""
+
+
+class Graph(eqx.Module):
+    """A network of discrete stochastic units and its objective; the leaves are the parameters.
+
+    A name among the parents that is no node's is the name of a context array, which `sample`
+    and `observe` then ask for.
+    """
+
+    nodes: tuple[Node, ...]  # parents before children
+    objective: tuple[AbstractComponent, ...]
+
+    def __init__(self, nodes: Sequence[Node], objective: Sequence[AbstractComponent] = ()):
+        self.objective = tuple(objective)
+        check_unique([part.name for part in [*nodes, *objective]])
+        order = parents_first({node.name: node.parents for node in nodes})
+        self.nodes = tuple(sorted(nodes, key=lambda node: order.index(node.name)))
+        self._check({})
+
+    def _check(self, context_widths: Mapping[str, int]) -> None:
+        widths = {node.name: node.layer.width for node in self.nodes} | context_widths
+        for node in self.nodes:
+            node.check(f"node '{node.name}'", widths)
+        for component in self.objective:
+            component.check(self, widths)
+
+    # Forward
+
+    def sample(self, key: PRNGKeyArray, /, **context: ArrayLike) -> Sample:
+        """Forward pass: a value for every unit. Without any context, a batch of one."""
+        keys = dict(zip(self.node_names, jax.random.split(key, len(self.nodes)), strict=True))
+        arrays = checked_arrays(context, self.context_names, self.node_names)
+        return self._forward(
+            arrays, lambda node, logits: node.layer.sample(logits, keys[node.name])
+        )
+
+    def observe(self, /, **values: ArrayLike) -> Sample:
+        """The record of a forward pass that gave these values of the context and all nodes."""
+        arrays = checked_arrays(values, self.context_names + self.node_names, ())
+        return self._forward(
+            arrays, lambda node, _: node.layer.as_values(arrays[node.name], node.name)
+        )
+
+    def _forward(self, arrays: Mapping[str, Array], pick: Callable[[Node, Array], Array]) -> Sample:
+        context = {name: arrays[name] for name in self.context_names}
+        self._check({name: math.prod(array.shape[1:]) for name, array in context.items()})
+        batch = len(next(iter(arrays.values()))) if arrays else 1
+        sample = Sample(context, {}, jnp.zeros(batch))
+        for node in self.nodes:
+            logits = node.layer(self.features(sample, node.parents))
+            values = pick(node, logits)
+            sample = Sample(
+                {**sample.values, node.name: values},
+                {**sample.logits, node.name: logits},
+                sample.log_prob + node.layer.log_prob(logits, values),
+            )
+        return sample
+
+    def features(self, sample: Sample, names: Sequence[str]) -> Float[Array, "B I"]:
+        """The named values side by side, as a layer takes them."""
+        parts = [self.expand(sample, name).reshape(sample.batch, -1) for name in names]
+        return jnp.concatenate(parts, axis=1) if parts else jnp.zeros((sample.batch, 0))
+
+    def expand(self, sample: Sample, name: str) -> Float[Array, "B ..."]:
+        """The named values as children and functions see them: categories one-hot."""
+        values = sample[name]
+        if name in self.node_names:
+            return self[name].layer.expand(values)
+        return values.astype(jnp.result_type(values, float))
+
+    # Objective
+
+    def component_values(
+        self, sample: Sample, reward: ArrayLike | Mapping[str, ArrayLike] | None = None
+    ) -> dict[str, Float[Array, " B"]]:
+        """The value of each component of the objective. `reward` is what the world answered:
+        an array `[B]`, or such arrays by name if there are several `Reward` components."""
+        opaque = [component.name for component in self.objective if component.opaque]
+        rewards = checked_rewards(reward, opaque, sample.batch)
+        known = [component for component in self.objective if not component.opaque]
+        return rewards | {component.name: component.value(self, sample) for component in known}
+
+    def value(
+        self, sample: Sample, reward: ArrayLike | Mapping[str, ArrayLike] | None = None
+    ) -> Float[Array, " B"]:
+        """The objective, summed over its components."""
+        return sum(self.component_values(sample, reward).values(), jnp.zeros(sample.batch))
+
+    # Who is whose ancestor
+
+    def __getitem__(self, name: str) -> Node:
+        return next(node for node in self.nodes if node.name == name)
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        return tuple(node.name for node in self.nodes)
+
+    @property
+    def context_names(self) -> tuple[str, ...]:
+        """Every name that something reads and that is no node's."""
+        read = [*(node.parents for node in self.nodes), *(f.inputs(self) for f in self.objective)]
+        names = dict.fromkeys(name for names in read for name in names)
+        return tuple(name for name in names if name not in self.node_names)
+
+    @property
+    def conditionals(self) -> dict[str, Node]:
+        """Every layer that gets credit: the nodes, and the layers of the objective."""
+        layers = {node.name: node for node in self.nodes}
+        for component in self.objective:
+            layers |= component.conditionals()
+        return layers
+
+    def children(self, name: str) -> tuple[str, ...]:
+        return tuple(node.name for node in self.nodes if name in node.parents)
+
+    def ancestors(self, component: AbstractComponent) -> frozenset[str]:
+        """The nodes that the component depends on, directly or through others."""
+        found = set(component.inputs(self))
+        for node in reversed(self.nodes):
+            if node.name in found:
+                found.update(node.parents)
+        return frozenset(found.intersection(self.node_names))
+
+    def downstream(self, name: str) -> tuple[AbstractComponent, ...]:
+        """The components that depend on the node, directly or through others."""
+        return tuple(part for part in self.objective if name in self.ancestors(part))
+
+    def mediators(self, name: str, component: AbstractComponent) -> tuple[str, ...]:
+        """The children of a node from which the component can be reached (ch^i in the paper)."""
+        ancestors = self.ancestors(component)
+        return tuple(child for child in self.children(name) if child in ancestors)

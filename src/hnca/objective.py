@@ -1,0 +1,261 @@
+"""The function components that an objective is a sum of."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from .counterfactual import (
+    activation_change,
+    entropy_change,
+    function_change,
+    log_prob_change,
+)
+from .graph import AbstractComponent, Graph, Node, Sample
+from .units import AbstractLayer, Affine, Bernoulli, Categorical, as_module
+from .validation import check_width, checked_names, quoted
+
+
+class Reward(AbstractComponent):
+    """Opaque: the world answers with one number an example, and only for what was done."""
+
+    name: str = eqx.field(static=True)
+    parents: tuple[str, ...] = eqx.field(static=True)
+    opaque: ClassVar[bool] = True
+    differentiated: ClassVar[bool] = False
+
+    def __init__(self, name: str, parents: Sequence[str]):
+        self.name = name
+        self.parents = checked_names(f"Reward '{name}'", parents)
+
+    def inputs(self, graph: Graph) -> tuple[str, ...]:
+        return self.parents
+
+    def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
+        if not set(self.parents).intersection(graph.node_names):
+            nodes = quoted(graph.node_names)
+            raise ValueError(
+                f"Reward '{self.name}': unknown parent {quoted(self.parents)}; the nodes are {nodes}"
+            )
+
+    def value(self, graph: Graph, sample: Sample) -> Float[Array, " B"]:
+        raise ValueError(f"Reward '{self.name}': only the world knows its value; pass reward=")
+
+    def change(self, graph: Graph, sample: Sample, name: str) -> Float[Array, "V B U"]:
+        raise ValueError(f"Reward '{self.name}' has no counterfactual: it is opaque")
+
+    def conditionals(self) -> dict[str, Node]:
+        return {}
+
+    def direct_credit(self, graph: Graph, sample: Sample) -> dict[str, Float[Array, "B ..."]]:
+        return {}
+
+
+class LogProb(AbstractComponent):
+    """log p(of | given) under a layer of its own, as in the decoder of a VAE (Eq. 7).
+
+    `of` is a node or a context array. Its layer gets credit under the name `p:of`.
+    """
+
+    layer: AbstractLayer
+    of: str = eqx.field(static=True)
+    given: tuple[str, ...] = eqx.field(static=True)
+    opaque: ClassVar[bool] = False
+    differentiated: ClassVar[bool] = False
+
+    def __init__(self, of: str, layer: AbstractLayer, given: Sequence[str] = ()):
+        self.of, self.layer = of, layer
+        self.given = checked_names(f"LogProb '{of}'", given)
+        checked_names(f"LogProb '{of}'", [of, *given])
+
+    @property
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return f"p:{self.of}"
+
+    @property
+    def _node(self) -> Node:
+        return Node(self.of, self.layer, self.given)
+
+    def inputs(self, graph: Graph) -> tuple[str, ...]:
+        return (self.of, *self.given)
+
+    def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
+        self._node.check(f"LogProb '{self.of}'", widths)
+        wanted = _coding(graph[self.of].layer) if self.of in graph.node_names else None
+        if wanted and wanted != _coding(self.layer):
+            got = _coding(self.layer)
+            raise ValueError(f"LogProb '{self.of}': its layer is {got}, but the node is {wanted}")
+        if not wanted and widths.get(self.of, self.layer.units) != self.layer.units:
+            sizes = f"has {self.layer.units} units, but the array has {widths[self.of]}"
+            raise ValueError(f"LogProb '{self.of}': its layer {sizes}")
+
+    def _logits(self, graph: Graph, sample: Sample) -> Float[Array, "B ..."]:
+        return self.layer(graph.features(sample, self.given))
+
+    def value(self, graph: Graph, sample: Sample) -> Float[Array, " B"]:
+        return self.layer.log_prob(self._logits(graph, sample), sample[self.of])
+
+    def change(self, graph: Graph, sample: Sample, name: str) -> Float[Array, "V B U"]:
+        if name in self.given:
+            return log_prob_change(graph, sample, self._node, name)
+        table = self.layer.log_policy(self._logits(graph, sample))
+        taken = jnp.sum(self.layer.indicator(sample[name]) * table, axis=0, keepdims=True)
+        return table - taken
+
+    def conditionals(self) -> dict[str, Node]:
+        return {self.name: self._node}
+
+    def direct_credit(self, graph: Graph, sample: Sample) -> dict[str, Float[Array, "B ..."]]:
+        logits = self._logits(graph, sample)
+        indicator = self.layer.indicator(sample[self.of])
+        return {self.name: self.layer.expected_score(logits, indicator)}
+
+
+class Entropy(AbstractComponent):
+    """The entropy of a node's policy given its parents: a function of the parents' values and
+    of the node's own logits, but not of the node's value."""
+
+    of: str = eqx.field(static=True)
+    opaque: ClassVar[bool] = False
+    differentiated: ClassVar[bool] = False
+
+    def __init__(self, of: str):
+        self.of = of
+
+    @property
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return f"H:{self.of}"
+
+    def inputs(self, graph: Graph) -> tuple[str, ...]:
+        return graph[self.of].parents if self.of in graph.node_names else ()
+
+    def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
+        if self.of not in graph.node_names:
+            nodes = quoted(graph.node_names)
+            raise ValueError(f"Entropy '{self.of}': no such node; the nodes are {nodes}")
+
+    def value(self, graph: Graph, sample: Sample) -> Float[Array, " B"]:
+        return graph[self.of].layer.entropy(sample.logits[self.of])
+
+    def change(self, graph: Graph, sample: Sample, name: str) -> Float[Array, "V B U"]:
+        return entropy_change(graph, sample, graph[self.of], name)
+
+    def conditionals(self) -> dict[str, Node]:
+        return {}
+
+    def direct_credit(self, graph: Graph, sample: Sample) -> dict[str, Float[Array, "B ..."]]:
+        total_entropy = lambda logits: jnp.sum(graph[self.of].layer.entropy(logits))
+        return {self.of: jax.grad(total_entropy)(sample.logits[self.of])}
+
+
+class Linear(AbstractComponent):
+    """An activation of a linear map of the parents' values, summed over the outputs
+    (Algorithm "f-HNCA for Linear Function Components").
+
+    `activation` is elementwise.
+    """
+
+    map: Affine
+    activation: Callable
+    name: str = eqx.field(static=True)
+    parents: tuple[str, ...] = eqx.field(static=True)
+    opaque: ClassVar[bool] = False
+    differentiated: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        name: str,
+        inputs: int,
+        outputs: int,
+        activation: Callable,
+        parents: Sequence[str],
+        key: PRNGKeyArray,
+    ):
+        self.name = name
+        self.map = Affine(inputs, outputs, key=key)
+        self.activation = as_module(activation)
+        self.parents = checked_names(f"Linear '{name}'", parents)
+
+    def inputs(self, graph: Graph) -> tuple[str, ...]:
+        return self.parents
+
+    def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
+        inputs = self.map.weight.shape[1]
+        check_width(f"Linear '{self.name}'", inputs, self.parents, widths)
+
+    def value(self, graph: Graph, sample: Sample) -> Float[Array, " B"]:
+        outputs = jax.vmap(self.map)(graph.features(sample, self.parents))
+        return jnp.sum(self.activation(outputs), axis=-1)
+
+    def change(self, graph: Graph, sample: Sample, name: str) -> Float[Array, "V B U"]:
+        return activation_change(graph, sample, self.map, self.activation, self.parents, name)
+
+    def conditionals(self) -> dict[str, Node]:
+        return {}
+
+    def direct_credit(self, graph: Graph, sample: Sample) -> dict[str, Float[Array, "B ..."]]:
+        return {}
+
+
+class Function(AbstractComponent):
+    """Any JAX function of its parents' values: `fn(first, second, ...) -> [B]`, with one argument
+    `[B, U]` a parent (categorical: one-hot `[B, U, K]`; context: as it was given).
+
+    `fn` may be a module with parameters of its own. Its counterfactuals cost an evaluation for
+    each value of each unit of a parent that is a node: U x V times the price of the function.
+    """
+
+    fn: Callable
+    name: str = eqx.field(static=True)
+    parents: tuple[str, ...] = eqx.field(static=True)
+    opaque: ClassVar[bool] = False
+    differentiated: ClassVar[bool] = True
+
+    def __init__(self, name: str, fn: Callable, parents: Sequence[str]):
+        self.name = name
+        self.fn = as_module(fn)
+        self.parents = checked_names(f"Function '{name}'", parents)
+
+    def inputs(self, graph: Graph) -> tuple[str, ...]:
+        return self.parents
+
+    def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
+        if not self.parents:
+            raise ValueError(f"Function '{self.name}' has no parents: it would be a constant")
+
+    def _of(self, arguments: Mapping[str, Array], batch: int) -> Float[Array, " B"]:
+        value = self.fn(*(arguments[name] for name in self.parents))
+        if jnp.shape(value) != (batch,):
+            shapes = f"shape [{batch}], one number an example, not {list(jnp.shape(value))}"
+            raise ValueError(f"Function '{self.name}' must return {shapes}")
+        return value
+
+    def value(self, graph: Graph, sample: Sample) -> Float[Array, " B"]:
+        arguments = {name: graph.expand(sample, name) for name in self.parents}
+        return self._of(arguments, sample.batch)
+
+    def change(self, graph: Graph, sample: Sample, name: str) -> Float[Array, "V B U"]:
+        arguments = {parent: graph.expand(sample, parent) for parent in self.parents}
+        return function_change(
+            lambda expanded: self._of(arguments | {name: expanded}, sample.batch),
+            graph[name].layer,
+            arguments[name],
+        )
+
+    def conditionals(self) -> dict[str, Node]:
+        return {}
+
+    def direct_credit(self, graph: Graph, sample: Sample) -> dict[str, Float[Array, "B ..."]]:
+        return {}
+
+
+def _coding(layer: AbstractLayer) -> str:
+    """The values that a layer's units take, in words."""
+    if isinstance(layer, Bernoulli):
+        return f"{layer.units} Bernoulli units of {layer.values}"
+    if isinstance(layer, Categorical):
+        return f"{layer.units} Categorical units of {layer.categories}"
+    return f"{layer.units} units of {layer.choices} choices"

@@ -1,0 +1,333 @@
+"""Layers of discrete stochastic units: everything that follows from their logits.
+
+Shapes, here and in every other file:
+
+    B  batch        examples side by side
+    I  inputs       the values of all parents of a layer, side by side
+    U  units        of a layer
+    K  categories   of a categorical unit
+    V  choices      values that a unit can take: 2 for Bernoulli, K for categorical
+
+A *table* is an array `[V, B, U]`: something for each value that a unit could have taken.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Num, PRNGKeyArray
+
+from .validation import check_choices, check_shape
+
+
+class Affine(eqx.Module):
+    """A matrix and a bias: the default map from a layer's inputs to its logits."""
+
+    weight: Float[Array, "outputs inputs"]
+    bias: Float[Array, " outputs"]
+
+    def __init__(self, inputs: int, outputs: int, *, key: PRNGKeyArray):
+        limit = math.sqrt(6 / (inputs + outputs))  # Glorot and Bengio (2010), uniform
+        self.weight = jax.random.uniform(key, (outputs, inputs), minval=-limit, maxval=limit)
+        self.bias = jnp.zeros(outputs)
+
+    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        return x @ self.weight.T + self.bias
+
+
+class Fixed(eqx.Module):
+    """A function without parameters, kept out of the leaves of the model."""
+
+    function: Callable = eqx.field(static=True)
+
+    def __call__(self, *args):
+        return self.function(*args)
+
+
+def as_module(function: Callable) -> Callable:
+    """The function itself if it is a pytree (a module), else its `Fixed` wrapping."""
+    is_leaf = jax.tree.structure(function) == jax.tree.structure(0)
+    return Fixed(function) if is_leaf else function
+
+
+class AbstractLayer(eqx.Module):
+    """Units that are independent of one another given the layer's inputs."""
+
+    inputs: eqx.AbstractVar[int]
+    units: eqx.AbstractVar[int]
+    logits: eqx.AbstractVar[Callable]
+
+    @property
+    @abstractmethod
+    def choices(self) -> int:
+        """V, the number of values that a unit can take."""
+
+    @property
+    @abstractmethod
+    def logits_shape(self) -> tuple[int, ...]:
+        """Shape of one example's logits."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """How many inputs the layer's values are to a child."""
+
+    @abstractmethod
+    def sample(self, logits: Float[Array, "B ..."], key: PRNGKeyArray) -> Num[Array, "B ..."]:
+        """Values drawn from the policy of each unit."""
+
+    @abstractmethod
+    def as_values(self, values: Num[Array, "B ..."], name: str) -> Num[Array, "B ..."]:
+        """The values in the layer's own shape and type, or an error that names `name`."""
+
+    @abstractmethod
+    def chosen(self, choices: Int[Array, "B U"]) -> Num[Array, "B ..."]:
+        """The values that have these places among the V choices."""
+
+    @abstractmethod
+    def expand(self, values: Num[Array, "B ..."]) -> Float[Array, "B U *K"]:
+        """The values as children and functions see them: categories one-hot."""
+
+    @abstractmethod
+    def assign(
+        self, expanded: Float[Array, "B U *K"], unit: Int[Array, ""], choice: Int[Array, ""]
+    ) -> Float[Array, "B U *K"]:
+        """The expanded values, with one unit set to one of its choices."""
+
+    @abstractmethod
+    def indicator(self, values: Num[Array, "B ..."]) -> Float[Array, "V B U"]:
+        """1 where a unit took that value, else 0."""
+
+    @abstractmethod
+    def effects(self, weight: Float[Array, "O width"]) -> Float[Array, "V U O"]:
+        """What each value of each unit adds to the outputs of a matrix."""
+
+    @abstractmethod
+    def log_policy(self, logits: Float[Array, "B ..."]) -> Float[Array, "V B U"]:
+        """log pi(v) of every value."""
+
+    @abstractmethod
+    def log_prob(
+        self, logits: Float[Array, "B ..."], values: Num[Array, "B ..."]
+    ) -> Float[Array, " B"]:
+        """log pi of the given values, summed over units."""
+
+    @abstractmethod
+    def entropy(self, logits: Float[Array, "B ..."]) -> Float[Array, " B"]:
+        """Entropy of the policy, summed over units."""
+
+    @abstractmethod
+    def posterior(
+        self, logits: Float[Array, "B ..."], evidence: Float[Array, "V B U"]
+    ) -> Float[Array, "V B U"]:
+        """P(unit = v | evidence), proportional to pi(v) exp(evidence(v))  (Eq. 2)."""
+
+    @abstractmethod
+    def expected_score(
+        self, logits: Float[Array, "B ..."], weights: Float[Array, "V B U"]
+    ) -> Float[Array, "B U *K"]:
+        """sum_v weights(v) d log pi(v) / d logits."""
+
+    def __call__(self, features: Float[Array, "B I"]) -> Float[Array, "B U *K"]:
+        """Logits of a batch of inputs."""
+        logits = jax.vmap(self.logits)(features)
+        return logits.reshape(len(features), *self.logits_shape)
+
+
+class Bernoulli(AbstractLayer):
+    """Units that fire or not, with the log-odds that `logits` gives them.
+
+    Values are in the units' own coding: `values=(0, 1)`, `values=(-1, 1)`, or any other pair
+    (value at rest, value when fired).
+    """
+
+    logits: Callable
+    inputs: int = eqx.field(static=True)
+    units: int = eqx.field(static=True)
+    values: tuple[int | float, int | float] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        inputs: int,
+        units: int,
+        *,
+        values: tuple[int | float, int | float] = (0, 1),
+        logits: Callable | None = None,
+        key: PRNGKeyArray | None = None,
+    ):
+        """`logits` maps one example's inputs `[I]` to `[U]`; by default a matrix and a bias,
+        drawn from `key`."""
+        if len(values) != 2 or values[0] == values[1]:
+            raise ValueError(f"Bernoulli: values must be two different numbers, not {values}")
+        self.inputs, self.units = inputs, units
+        self.values = (values[0], values[1])
+        self.logits = _logits_map("Bernoulli", logits, inputs, units, key)
+
+    @property
+    def choices(self) -> int:
+        return 2
+
+    @property
+    def logits_shape(self) -> tuple[int, ...]:
+        return (self.units,)
+
+    @property
+    def width(self) -> int:
+        return self.units
+
+    def sample(self, logits, key):
+        fired = jax.random.bernoulli(key, jax.nn.sigmoid(logits))
+        rest, active = self.values
+        return jnp.where(fired, active, rest).astype(logits.dtype)
+
+    def as_values(self, values, name):
+        check_shape(name, values, (self.units,))
+        check_choices(name, values, self.values)
+        return values.astype(jnp.result_type(values, float))
+
+    def chosen(self, choices):
+        return jnp.asarray(self.values, float)[choices]
+
+    def expand(self, values):
+        return values
+
+    def assign(self, expanded, unit, choice):
+        return expanded.at[:, unit].set(self.chosen(choice).astype(expanded.dtype))
+
+    def fired(self, values: Num[Array, "B ..."]) -> Float[Array, "B U"]:
+        """The values in 0/1 coding."""
+        rest, active = self.values
+        return (values.reshape(-1, self.units) - rest) / (active - rest)
+
+    def indicator(self, values):
+        fired = self.fired(values)
+        return jnp.stack([1 - fired, fired])
+
+    def effects(self, weight):
+        return jnp.stack([value * weight.T for value in self.values])
+
+    def log_policy(self, logits):
+        return jnp.stack([jax.nn.log_sigmoid(-logits), jax.nn.log_sigmoid(logits)])
+
+    def log_prob(self, logits, values):
+        return jnp.sum(self.fired(values) * logits - jax.nn.softplus(logits), axis=-1)
+
+    def entropy(self, logits):
+        size = jnp.abs(logits)  # the entropy is even: this side of it does not cancel
+        return jnp.sum(jax.nn.softplus(-size) + size * jax.nn.sigmoid(-size), axis=-1)
+
+    def posterior(self, logits, evidence):
+        hindsight = logits + evidence[1] - evidence[0]
+        return jnp.stack([jax.nn.sigmoid(-hindsight), jax.nn.sigmoid(hindsight)])
+
+    def expected_score(self, logits, weights):
+        return weights[1] * jax.nn.sigmoid(-logits) - weights[0] * jax.nn.sigmoid(logits)
+
+
+class Categorical(AbstractLayer):
+    """Units that take one of `categories` values, with the softmax of their logits.
+
+    Values are category indices `[B, U]`, or `[B]` for a single unit.
+    """
+
+    logits: Callable
+    inputs: int = eqx.field(static=True)
+    categories: int = eqx.field(static=True)
+    units: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        inputs: int,
+        categories: int,
+        *,
+        units: int = 1,
+        logits: Callable | None = None,
+        key: PRNGKeyArray | None = None,
+    ):
+        """`logits` maps one example's inputs `[I]` to `[U, K]` (or that flattened); by default
+        a matrix and a bias, drawn from `key`."""
+        if categories < 2:
+            raise ValueError(f"Categorical: categories must be at least 2, not {categories}")
+        self.inputs, self.categories, self.units = inputs, categories, units
+        self.logits = _logits_map("Categorical", logits, inputs, units, key, categories)
+
+    @property
+    def choices(self) -> int:
+        return self.categories
+
+    @property
+    def logits_shape(self) -> tuple[int, ...]:
+        return (self.units, self.categories)
+
+    @property
+    def width(self) -> int:
+        return self.units * self.categories
+
+    @property
+    def _values_shape(self) -> tuple[int, ...]:
+        return () if self.units == 1 else (self.units,)
+
+    def _indices(self, values: Num[Array, "B ..."]) -> Int[Array, "B U"]:
+        return values.reshape(-1, self.units).astype(int)
+
+    def sample(self, logits, key):
+        indices = jax.random.categorical(key, logits, axis=-1)
+        return indices.reshape(-1, *self._values_shape)
+
+    def as_values(self, values, name):
+        check_shape(name, values, self._values_shape)
+        check_choices(name, values, range(self.categories))
+        return values.astype(int)
+
+    def chosen(self, choices):
+        return choices.reshape(-1, *self._values_shape)
+
+    def expand(self, values):
+        return jax.nn.one_hot(self._indices(values), self.categories)
+
+    def assign(self, expanded, unit, choice):
+        return expanded.at[:, unit].set(jax.nn.one_hot(choice, self.categories))
+
+    def indicator(self, values):
+        return jnp.moveaxis(self.expand(values), -1, 0)
+
+    def effects(self, weight):
+        return weight.T.reshape(self.units, self.categories, -1).swapaxes(0, 1)
+
+    def log_policy(self, logits):
+        return jnp.moveaxis(jax.nn.log_softmax(logits), -1, 0)
+
+    def log_prob(self, logits, values):
+        chosen = self._indices(values)[..., None]
+        return jnp.sum(jnp.take_along_axis(jax.nn.log_softmax(logits), chosen, -1), axis=(-2, -1))
+
+    def entropy(self, logits):
+        log_policy = jax.nn.log_softmax(logits)
+        return -jnp.sum(jnp.exp(log_policy) * log_policy, axis=(-2, -1))
+
+    def posterior(self, logits, evidence):
+        return jax.nn.softmax(jnp.moveaxis(logits, -1, 0) + evidence, axis=0)
+
+    def expected_score(self, logits, weights):
+        total = jnp.sum(weights, axis=0)[..., None]
+        return jnp.moveaxis(weights, 0, -1) - jax.nn.softmax(logits) * total
+
+
+def _logits_map(
+    kind: str,
+    logits: Callable | None,
+    inputs: int,
+    units: int,
+    key: PRNGKeyArray | None,
+    categories: int = 1,
+) -> Callable:
+    if units < 1 or inputs < 0:
+        raise ValueError(f"{kind}: sizes do not make sense: inputs={inputs}, units={units}")
+    if logits is not None:
+        return as_module(logits)
+    if key is None:
+        raise ValueError(f"{kind}: pass key= to draw the weights, or logits= to bring a map")
+    return Affine(inputs, units * categories, key=key)

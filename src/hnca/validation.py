@@ -1,0 +1,122 @@
+"""What is refused, and the words it is refused with."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from graphlib import CycleError, TopologicalSorter
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike
+
+# The graph
+
+
+def check_unique(names: Sequence[str]) -> None:
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            raise ValueError(f"duplicate name '{name}': nodes and components need distinct names")
+
+
+def checked_names(who: str, names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise TypeError(f"{who}: pass a list of names, as in ['{names}'], not a string")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{who}: the same name twice in {list(names)}")
+    return tuple(names)
+
+
+def parents_first(parents: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """The names in an order in which parents stand before their children."""
+    edges = {name: [p for p in listed if p in parents] for name, listed in parents.items()}
+    try:
+        return tuple(TopologicalSorter(edges).static_order())
+    except CycleError as error:
+        cycle = " -> ".join(f"'{name}'" for name in error.args[1])
+        raise ValueError(f"the nodes form a cycle: {cycle}") from None
+
+
+def check_width(who: str, inputs: int, parents: Sequence[str], widths: Mapping[str, int]) -> None:
+    """Refuses a layer whose inputs do not fit its parents side by side. The widths of context
+    arrays are known only once there are some; before that, what is left over is theirs."""
+    known = {name: widths[name] for name in parents if name in widths}
+    unknown = len(parents) - len(known)
+    left = inputs - sum(known.values())
+    if left < unknown or (left > 0 and not unknown):
+        sizes = " and ".join(f"'{name}' of width {width}" for name, width in known.items())
+        raise ValueError(f"{who} takes {inputs} inputs, but its parents are {sizes or 'none'}")
+
+
+# What a caller brings
+
+
+def checked_arrays(
+    given: Mapping[str, ArrayLike], wanted: Sequence[str], nodes: Sequence[str]
+) -> dict[str, Array]:
+    """The wanted arrays, all there and of one batch size, or an error that names the culprit."""
+    for name in given:
+        if name not in wanted:
+            raise ValueError(f"unexpected array '{name}': {_hint(name, wanted, nodes)}")
+    for name in wanted:
+        if name not in given:
+            raise ValueError(f"missing array '{name}': this graph needs {quoted(wanted)}")
+    arrays = {name: jnp.asarray(given[name]) for name in wanted}
+    for name, array in arrays.items():
+        if array.ndim == 0 or array.size == 0:
+            raise ValueError(f"'{name}' must have shape [batch, ...], not {list(array.shape)}")
+    if len({len(array) for array in arrays.values()}) > 1:
+        sizes = ", ".join(f"'{name}' has {len(array)}" for name, array in arrays.items())
+        raise ValueError(f"all arrays must have the same batch size, but {sizes}")
+    return arrays
+
+
+def _hint(name: str, wanted: Sequence[str], nodes: Sequence[str]) -> str:
+    if name in nodes:
+        return "that is a node, whose values are drawn, so no context array may have its name"
+    close = get_close_matches(name, wanted, n=1)
+    return f"did you mean '{close[0]}'?" if close else f"this graph needs {quoted(wanted)}"
+
+
+def checked_rewards(
+    reward: ArrayLike | Mapping[str, ArrayLike] | None, wanted: Sequence[str], batch: int
+) -> dict[str, Array]:
+    """The rewards by the name of their component: no more and no fewer, `[batch]` each."""
+    if reward is None:
+        given = {}
+    elif isinstance(reward, Mapping):
+        given = dict(reward)
+    elif len(wanted) == 1:
+        given = {wanted[0]: reward}
+    elif wanted:
+        raise ValueError(f"pass rewards by name, as reward={{...}} with {quoted(wanted)}")
+    else:
+        raise ValueError("unexpected reward: the objective has no Reward component")
+    if missing := [name for name in wanted if name not in given]:
+        raise ValueError(f"missing reward {quoted(missing)}: pass reward=, one number an example")
+    if extra := [name for name in given if name not in wanted]:
+        raise ValueError(f"unexpected reward {quoted(extra)}: no such Reward component")
+    rewards = {name: jnp.asarray(array, float) for name, array in given.items()}
+    for name, array in rewards.items():
+        if array.shape != (batch,):
+            shapes = f"shape [{batch}], one number an example, not {list(array.shape)}"
+            raise ValueError(f"reward '{name}' must have {shapes}")
+    return rewards
+
+
+def check_shape(name: str, values: Array, shape: tuple[int, ...]) -> None:
+    if values.shape[1:] != shape:
+        wanted = ", ".join(["batch", *map(str, shape)])
+        raise ValueError(f"'{name}': values must have shape [{wanted}], not {list(values.shape)}")
+
+
+def check_choices(name: str, values: Array, choices: Sequence[int | float]) -> None:
+    """Refuses values that a unit cannot take, where they can be seen (not under jit)."""
+    if not isinstance(values, jax.core.Tracer):
+        seen = np.asarray(values)
+        wrong = seen[~np.isin(seen, np.asarray(choices))]
+        if wrong.size:
+            raise ValueError(f"'{name}': a unit takes one of {list(choices)}, not {wrong.flat[0]}")
+
+
+def quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "none"
