@@ -4,6 +4,7 @@ from .baselines import AbstractBaseline as AbstractBaseline
 from .baselines import MovingAverage as MovingAverage
 from .credit import Estimate as Estimate
 from .credit import gradient_variance as gradient_variance
+from .credit import parameter_counts as parameter_counts
 from .estimators import HNCA as HNCA
 from .estimators import AbstractEstimator as AbstractEstimator
 from .estimators import Reinforce as Reinforce

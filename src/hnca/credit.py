@@ -24,11 +24,16 @@ class Estimate(NamedTuple):
 
 def direct_credit(graph: Graph, sample: Sample) -> Credit:
     """What the objective's direct dependence on logits adds (right-hand sum of Eq. 6)."""
-    credit: Credit = {}
-    for component in graph.objective:
-        for name, part in component.direct_credit(graph, sample).items():
-            credit[name] = credit[name] + part if name in credit else part
-    return credit
+    return added(*(component.direct_credit(graph, sample) for component in graph.objective))
+
+
+def added(*parts: Credit) -> Credit:
+    """The sum of credits, each of which may leave out some layers."""
+    total: Credit = {}
+    for part in parts:
+        for name, credit in part.items():
+            total[name] = total[name] + credit if name in total else credit
+    return total
 
 
 def gradients(graph: Graph, sample: Sample, credit: Credit) -> Graph:
@@ -48,30 +53,41 @@ def gradients(graph: Graph, sample: Sample, credit: Credit) -> Graph:
     return eqx.filter_grad(surrogate)(graph)
 
 
+@eqx.filter_jit
 def gradient_variance(
     graph: Graph, sample: Sample, estimate: Estimate
 ) -> dict[str, Float[Array, ""]]:
     """For each layer, the mean over its parameters of the variance of their gradient over the
     batch (population variance, as in the paper). Components with parameters of their own are
-    listed too; what has no parameters is not.
+    listed too; what has no parameters is not. See `parameter_counts` to average over layers.
 
     Linear layers need no per-example gradients; anything else takes them one at a time.
     """
-    variances = {}
-    for name, node in graph.conditionals.items():
-        seen = _seen(graph, sample, node, estimate.credit[name])
-        if isinstance(node.layer.logits, Affine):
-            variances[name] = _affine_variance(*seen)
-        elif parameter_count(node.layer):
-            variances[name] = _per_example_variance(_credited_logits, node.layer, seen)
-    for component in graph.objective:
-        if component.differentiated and parameter_count(component):
+    conditionals = graph.conditionals
+    components = {component.name: component for component in graph.objective}
+
+    def variance(name: str) -> Float[Array, ""]:
+        if name not in conditionals:
             value = lambda component, sample: jnp.sum(component.value(graph, sample))
-            variances[component.name] = _per_example_variance(value, component, sample)
-    return variances
+            return _per_example_variance(value, components[name], sample)
+        layer = conditionals[name].layer
+        seen = _seen(graph, sample, conditionals[name], estimate.credit[name])
+        if isinstance(layer.logits, Affine):
+            return _affine_variance(*seen)
+        return _per_example_variance(_credited_logits, layer, seen)
+
+    return {name: variance(name) for name in parameter_counts(graph)}
 
 
-def parameter_count(module: PyTree) -> int:
+def parameter_counts(graph: Graph) -> dict[str, int]:
+    """How many parameters each layer has, and each component with parameters of its own."""
+    modules = {name: node.layer for name, node in graph.conditionals.items()}
+    modules |= {part.name: part for part in graph.objective if part.differentiated}
+    counts = {name: _size(module) for name, module in modules.items()}
+    return {name: count for name, count in counts.items() if count}
+
+
+def _size(module: PyTree) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(module, eqx.is_inexact_array)))
 
 
@@ -122,5 +138,5 @@ def _per_example_variance(
     batch = len(jax.tree.leaves(examples)[0])
     counts = jnp.arange(1, batch + 1)
     (_, squares), _ = jax.lax.scan(add, (zeros, zeros), (counts, examples))
-    total = sum(jnp.sum(leaf) for leaf in jax.tree.leaves(squares))
-    return total / batch / parameter_count(module)
+    total = sum((jnp.sum(leaf) for leaf in jax.tree.leaves(squares)), jnp.zeros(()))
+    return total / batch / _size(module)

@@ -19,12 +19,12 @@ World = Callable[[Sample], ArrayLike | Mapping[str, ArrayLike]]  # what it would
 
 def configurations(graph: Graph) -> dict[str, Num[Array, "N ..."]]:
     """All N joint values of the units, as one batch of values for every node."""
-    choices = [[node.layer.choices] * node.layer.units for node in graph.nodes]
-    count = math.prod(sum(choices, []))
+    choices = [node.layer.choices for node in graph.nodes for _ in range(node.layer.units)]
+    count = math.prod(choices)
     if count > LIMIT:
         shown = f"{count:,}" if count < 1e15 else f"about 1e{math.floor(math.log10(count))}"
         raise ValueError(f"too many configurations to enumerate: {shown}; the limit is {LIMIT:,}")
-    digits = np.stack(np.unravel_index(np.arange(count), sum(choices, [])), axis=1)  # [N, units]
+    digits = np.stack(np.unravel_index(np.arange(count), choices), axis=1)  # [N, units]
     ends = np.cumsum([node.layer.units for node in graph.nodes])[:-1]
     return {
         node.name: node.layer.chosen(jnp.asarray(taken))
@@ -40,10 +40,16 @@ def exact_gradient(
     `reward` is a function of a `Sample`: what the world would answer, `[B]`. Enumerates
     one example at a time, in the precision of the parameters.
     """
-    everything = configurations(graph)
-    count = len(next(iter(everything.values())))
     arrays = checked_arrays(context, graph.context_names, graph.node_names)
-    batch = len(next(iter(arrays.values()))) if arrays else 1
+    return _enumerate(graph, reward, configurations(graph), arrays)
+
+
+@eqx.filter_jit
+def _enumerate(
+    graph: Graph, reward: World | None, everything: dict[str, Array], context: dict[str, Array]
+) -> tuple[Float[Array, ""], Graph]:
+    count = len(next(iter(everything.values())))
+    batch = len(next(iter(context.values()))) if context else 1
 
     def expectation(graph: Graph, example: dict[str, Array]) -> Float[Array, ""]:
         repeated = {k: jnp.broadcast_to(v[None], (count, *v.shape)) for k, v in example.items()}
@@ -56,5 +62,5 @@ def exact_gradient(
         return jax.tree.map(lambda t, o: t + o / batch, total, one), None
 
     start = jnp.zeros(()), jax.tree.map(jnp.zeros_like, eqx.filter(graph, eqx.is_inexact_array))
-    total, _ = jax.lax.scan(add, start, arrays, length=batch)
+    total, _ = jax.lax.scan(add, start, context, length=batch)
     return total

@@ -31,16 +31,6 @@ class Node(eqx.Module):
         self.name, self.layer = name, layer
         self.parents = checked_names(f"node '{name}'", parents)
 
-    def check(self, who: str, widths: Mapping[str, int]) -> None:
-        """Refuses inputs that do not fit the parents, and logits that do not fit the units."""
-        check_width(who, self.layer.inputs, self.parents, widths)
-        example = jax.ShapeDtypeStruct((1, self.layer.inputs), jnp.result_type(float))
-        try:
-            eqx.filter_eval_shape(self.layer, example)
-        except Exception as error:
-            shapes = f"[{self.layer.inputs}] to {list(self.layer.logits_shape)}"
-            raise ValueError(f"{who}: its logits= must map {shapes}: {error}") from error
-
 
 class Sample(eqx.Module):
     """What the units did: the record of a forward pass, for each example of a batch.
@@ -109,17 +99,20 @@ class Graph(eqx.Module):
         check_unique([part.name for part in [*nodes, *objective]])
         order = parents_first({node.name: node.parents for node in nodes})
         self.nodes = tuple(sorted(nodes, key=lambda node: order.index(node.name)))
-        self._check({})
+        self._check_widths({})
+        for name, node in self.conditionals.items():
+            node.layer.check_logits(f"'{name}'")
 
-    def _check(self, context_widths: Mapping[str, int]) -> None:
+    def _check_widths(self, context_widths: dict[str, int]) -> None:
         widths = {node.name: node.layer.width for node in self.nodes} | context_widths
         for node in self.nodes:
-            node.check(f"node '{node.name}'", widths)
+            check_width(f"node '{node.name}'", node.layer.inputs, node.parents, widths)
         for component in self.objective:
             component.check(self, widths)
 
     # Forward
 
+    @eqx.filter_jit
     def sample(self, key: PRNGKeyArray, /, **context: ArrayLike) -> Sample:
         """Forward pass: a value for every unit. Without any context, a batch of one."""
         keys = dict(zip(self.node_names, jax.random.split(key, len(self.nodes)), strict=True))
@@ -131,13 +124,17 @@ class Graph(eqx.Module):
     def observe(self, /, **values: ArrayLike) -> Sample:
         """The record of a forward pass that gave these values of the context and all nodes."""
         arrays = checked_arrays(values, self.context_names + self.node_names, ())
-        return self._forward(
-            arrays, lambda node, _: node.layer.as_values(arrays[node.name], node.name)
-        )
+        for node in self.nodes:
+            arrays[node.name] = node.layer.as_values(arrays[node.name], node.name)
+        return self._replay(arrays)
+
+    @eqx.filter_jit
+    def _replay(self, arrays: Mapping[str, Array]) -> Sample:
+        return self._forward(arrays, lambda node, _: arrays[node.name])
 
     def _forward(self, arrays: Mapping[str, Array], pick: Callable[[Node, Array], Array]) -> Sample:
         context = {name: arrays[name] for name in self.context_names}
-        self._check({name: math.prod(array.shape[1:]) for name, array in context.items()})
+        self._check_widths({name: math.prod(array.shape[1:]) for name, array in context.items()})
         batch = len(next(iter(arrays.values()))) if arrays else 1
         sample = Sample(context, {}, jnp.zeros(batch))
         for node in self.nodes:

@@ -36,10 +36,8 @@ class Reward(AbstractComponent):
 
     def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
         if not set(self.parents).intersection(graph.node_names):
-            nodes = quoted(graph.node_names)
-            raise ValueError(
-                f"Reward '{self.name}': unknown parent {quoted(self.parents)}; the nodes are {nodes}"
-            )
+            names, nodes = quoted(self.parents), quoted(graph.node_names)
+            raise ValueError(f"Reward '{self.name}': no node among {names}; the nodes are {nodes}")
 
     def value(self, graph: Graph, sample: Sample) -> Float[Array, " B"]:
         raise ValueError(f"Reward '{self.name}': only the world knows its value; pass reward=")
@@ -83,7 +81,7 @@ class LogProb(AbstractComponent):
         return (self.of, *self.given)
 
     def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
-        self._node.check(f"LogProb '{self.of}'", widths)
+        check_width(f"LogProb '{self.of}'", self.layer.inputs, self.given, widths)
         wanted = _coding(graph[self.of].layer) if self.of in graph.node_names else None
         if wanted and wanted != _coding(self.layer):
             got = _coding(self.layer)

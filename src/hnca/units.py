@@ -136,6 +136,15 @@ class AbstractLayer(eqx.Module):
         logits = jax.vmap(self.logits)(features)
         return logits.reshape(len(features), *self.logits_shape)
 
+    def check_logits(self, who: str) -> None:
+        """Refuses a map that does not lead from the layer's inputs to its units."""
+        example = jax.ShapeDtypeStruct((1, self.inputs), jnp.result_type(float))
+        try:
+            eqx.filter_eval_shape(self, example)
+        except Exception as error:
+            shapes = f"[{self.inputs}] to {list(self.logits_shape)}"
+            raise ValueError(f"{who}: its logits must map {shapes}: {error}") from error
+
 
 class Bernoulli(AbstractLayer):
     """Units that fire or not, with the log-odds that `logits` gives them.

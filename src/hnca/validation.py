@@ -4,21 +4,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, ArrayLike
 
 # The graph
 
 
 def check_unique(names: Sequence[str]) -> None:
+    """Refuses a name that was taken before."""
     for position, name in enumerate(names):
         if name in names[:position]:
             raise ValueError(f"duplicate name '{name}': nodes and components need distinct names")
 
 
 def checked_names(who: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The names of parents, each once."""
     if isinstance(names, str):
         raise TypeError(f"{who}: pass a list of names, as in ['{names}'], not a string")
     if len(set(names)) < len(names):
@@ -104,6 +106,7 @@ def checked_rewards(
 
 
 def check_shape(name: str, values: Array, shape: tuple[int, ...]) -> None:
+    """Refuses a batch of anything but this shape."""
     if values.shape[1:] != shape:
         wanted = ", ".join(["batch", *map(str, shape)])
         raise ValueError(f"'{name}': values must have shape [{wanted}], not {list(values.shape)}")
@@ -111,7 +114,7 @@ def check_shape(name: str, values: Array, shape: tuple[int, ...]) -> None:
 
 def check_choices(name: str, values: Array, choices: Sequence[int | float]) -> None:
     """Refuses values that a unit cannot take, where they can be seen (not under jit)."""
-    if not isinstance(values, jax.core.Tracer):
+    if not isinstance(values, Tracer):
         seen = np.asarray(values)
         wrong = seen[~np.isin(seen, np.asarray(choices))]
         if wrong.size:
@@ -119,4 +122,5 @@ def check_choices(name: str, values: Array, choices: Sequence[int | float]) -> N
 
 
 def quoted(names: Iterable[str]) -> str:
+    """The names as they stand in a message."""
     return ", ".join(f"'{name}'" for name in names) or "none"

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
-from ..credit import Credit, Estimate, direct_credit, gradients
+from ..credit import Credit, Estimate, added, direct_credit, gradients
 from ..graph import AbstractComponent, Graph, Sample
 
 Values = Mapping[str, Float[Array, " B"]]  # of components, by their names
@@ -38,6 +38,7 @@ class AbstractEstimator(eqx.Module):
         """The credit of every node for its influence on the objective, given the `values` of the
         components; direct dependence on parameters is not its concern."""
 
+    @eqx.filter_jit
     def __call__(
         self,
         graph: Graph,
@@ -50,11 +51,7 @@ class AbstractEstimator(eqx.Module):
         """One estimate, and the state for the next one."""
         values = graph.component_values(sample, reward)
         influence, state = self.assign(graph, sample, values, state, key)
-        direct = direct_credit(graph, sample)
-        credit = {
-            name: sum(part[name] for part in (influence, direct) if name in part)
-            for name in graph.conditionals
-        }
+        credit = added(influence, direct_credit(graph, sample))
         credit, state = jax.lax.stop_gradient((credit, state))
         value = total(graph.objective, values, sample)
         return Estimate(credit, gradients(graph, sample, credit), value), state

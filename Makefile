@@ -1,0 +1,30 @@
+# Every target sets up what it needs in .venv: `make demo` and `make test` work on a fresh clone.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint format clean
+
+demo: .venv/installed
+	$(BIN)/python examples/toy_bandit.py
+
+test: .venv/installed
+	$(BIN)/python -m pytest
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: .venv/installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c "import sys; sys.exit('hnca needs Python 3.11 or newer') if sys.version_info < (3, 11) else None"
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,155 @@
+"""Everything that is refused is refused by name."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import pytest
+
+import hnca
+from graphs import bandit, elbo, no_context, opaque_everywhere
+from hnca import Bernoulli, Categorical, Entropy, Function, Graph, Linear, LogProb, Node, Reward
+
+KEY = jax.random.key(0)
+
+
+def layer(inputs, units):
+    return Bernoulli(inputs, units, key=KEY)
+
+
+H = Node("h", layer(3, 2), ["x"])
+MLP = eqx.nn.MLP(3, 5, 4, 1, key=KEY)
+
+BAD_GRAPHS = {
+    "the nodes form a cycle: .*'b'": lambda: Graph(
+        [Node("a", layer(2, 2), ["b"]), Node("b", layer(2, 2), ["a"])]
+    ),
+    "cycle: 'x' -> 'x'": lambda: Graph([Node("x", layer(3, 3), ["x"])]),
+    "duplicate name 'h'": lambda: Graph([H, H]),
+    "duplicate name 'p:x'": lambda: Graph([H], [LogProb("x", layer(2, 3), ["h"])] * 2),
+    "duplicate name 'h': .*components": lambda: Graph([H], [Reward("h", ["h"])]),
+    "node 'k' takes 3 inputs, but its parents are 'h' of width 2": lambda: Graph(
+        [H, Node("k", layer(3, 1), ["h"])]
+    ),
+    "node 'k' takes 2 inputs, but its parents are 'h' of width 2": lambda: Graph(
+        [H, Node("k", layer(2, 1), ["h", "x"])]
+    ),
+    "node 'k' takes 2 inputs, but its parents are none": lambda: Graph([Node("k", layer(2, 1))]),
+    "Entropy 'hh': no such node": lambda: Graph([H], [Entropy("hh")]),
+    "Reward 'r': no node among 'action'; the nodes are 'h'": lambda: Graph(
+        [H], [Reward("r", ["action"])]
+    ),
+    "LogProb 'h': its layer is 3 Bernoulli": lambda: Graph([H], [LogProb("h", layer(0, 3))]),
+    r"LogProb 'h': .* of \(-1, 1\), but the node is .*\(0, 1\)": lambda: Graph(
+        [H], [LogProb("h", Bernoulli(0, 2, values=(-1, 1), key=KEY))]
+    ),
+    "LogProb 'x' takes 3 inputs": lambda: Graph([H], [LogProb("x", layer(3, 3), ["h"])]),
+    "LogProb 'h': the same name twice": lambda: LogProb("h", layer(2, 2), ["h"]),
+    "Linear 'f' takes 4 inputs": lambda: Graph([H], [Linear("f", 4, 1, jnp.tanh, ["h"], KEY)]),
+    "Function 'f' has no parents": lambda: Graph([H], [Function("f", jnp.sum, [])]),
+    r"'h': its logits must map \[3\] to \[2\]": lambda: Graph(
+        [Node("h", Bernoulli(3, 2, logits=MLP), ["x"])]
+    ),
+    "pass a list of names, as in \\['x'\\]": lambda: Node("h", layer(3, 2), "x"),
+    "the same name twice": lambda: Node("h", layer(6, 2), ["x", "x"]),
+    "pass key=": lambda: Bernoulli(3, 2),
+    "two different numbers": lambda: Bernoulli(3, 2, values=(1, 1), key=KEY),
+    "at least 2": lambda: Categorical(3, 1, key=KEY),
+    "inputs=3, units=0": lambda: layer(3, 0),
+    "decay must be in": lambda: hnca.MovingAverage(1.0),
+}
+
+
+@pytest.mark.parametrize("message", BAD_GRAPHS)
+def test_bad_graph(message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        BAD_GRAPHS[message]()
+
+
+GRAPH = bandit(1).graph
+ELBO = elbo(1).graph
+TWO = opaque_everywhere()
+X = jnp.ones((4, 3))
+
+BAD_CALLS = {
+    "missing array 'x': this graph needs 'x'": lambda: GRAPH.sample(KEY),
+    "unexpected array 'y'": lambda: GRAPH.sample(KEY, x=X, y=X),
+    "unexpected array 'xs': did you mean 'x'": lambda: GRAPH.sample(KEY, xs=X),
+    "unexpected array 'h1': that is a node": lambda: GRAPH.sample(KEY, x=X, h1=X),
+    "node 'h1' takes 3 inputs, but its parents are 'x' of width 2": lambda: GRAPH.sample(
+        KEY, x=X[:, :2]
+    ),
+    "'x' must have shape": lambda: GRAPH.sample(KEY, x=1.0),
+    "'x' must have shape .* not \\[0, 3\\]": lambda: GRAPH.sample(KEY, x=X[:0]),
+    "missing array 'action'": lambda: GRAPH.observe(x=X, h1=X[:, :2]),
+    "same batch size, but 'x' has 4, 'h1' has 3": lambda: GRAPH.observe(
+        x=X, h1=X[:3, :2], action=jnp.zeros(4)
+    ),
+    r"'h1': values must have shape \[batch, 2\]": lambda: GRAPH.observe(
+        x=X, h1=X, action=jnp.zeros(4)
+    ),
+    r"'action': values must have shape \[batch\], not \[4, 1\]": lambda: GRAPH.observe(
+        x=X, h1=X[:, :2], action=jnp.zeros((4, 1))
+    ),
+    r"'h1': a unit takes one of \[-1, 1\], not 0": lambda: GRAPH.observe(
+        x=X, h1=0 * X[:, :2], action=jnp.zeros(4)
+    ),
+    r"'action': a unit takes one of \[0, 1, 2\], not 3": lambda: GRAPH.observe(
+        x=X, h1=X[:, :2], action=jnp.full(4, 3)
+    ),
+    "LogProb 'x': its layer has 3 units, but the array has 4": lambda: Graph(
+        [Node("h", layer(2, 2), ["z"])], [LogProb("x", layer(2, 3), ["h"])]
+    ).sample(KEY, z=X[:, :2], x=jnp.ones((4, 4))),
+    "batch size": lambda: TWO.graph.sample(KEY, x=X[:, :2], z=X[:2, :1]),
+}
+
+
+@pytest.mark.parametrize("message", BAD_CALLS)
+def test_bad_arrays(message):
+    with pytest.raises(ValueError, match=message):
+        BAD_CALLS[message]()
+
+
+@pytest.mark.parametrize("estimator", [hnca.Reinforce(), hnca.HNCA()])
+@pytest.mark.parametrize(
+    ("graph", "reward", "message"),
+    [
+        (GRAPH, None, "missing reward 'reward'"),
+        (GRAPH, jnp.ones(3), r"reward 'reward' must have shape \[4\]"),
+        (GRAPH, jnp.ones((4, 1)), r"not \[4, 1\]"),
+        (GRAPH, 1.0, r"not \[\]"),
+        (GRAPH, {"reward": jnp.ones(4), "other": jnp.ones(4)}, "unexpected reward 'other'"),
+        (ELBO, jnp.ones(4), "unexpected reward: the objective has no Reward"),
+    ],
+)
+def test_bad_reward(estimator, graph, reward, message):
+    sample = graph.sample(KEY, x=X)
+    with pytest.raises(ValueError, match=message):
+        estimator(graph, sample, estimator.init(graph), reward=reward)
+
+
+def test_several_rewards_go_by_name():
+    sample = TWO.graph.sample(KEY, **TWO.context)
+    with pytest.raises(ValueError, match=r"pass rewards by name, .* with 'late', 'early'"):
+        TWO.graph.value(sample, jnp.ones(2))
+    with pytest.raises(ValueError, match="missing reward 'early'"):
+        TWO.graph.value(sample, {"late": jnp.ones(2)})
+
+
+def test_function_that_mixes_examples():
+    graph = Graph([H], [Function("f", lambda h: h.sum(), ["h"])])
+    with pytest.raises(ValueError, match=r"Function 'f' must return shape \[4\]"):
+        graph.value(graph.sample(KEY, x=X))
+
+
+def test_too_many_configurations():
+    graph = Graph([Node("h", layer(3, 19), ["x"])], [LogProb("h", layer(0, 19))])
+    with pytest.raises(ValueError, match="524,288; the limit is 262,144"):
+        hnca.exact_gradient(graph, x=X)
+    graph = Graph([Node("h", layer(3, 300), ["x"])])
+    with pytest.raises(ValueError, match="about 1e90"):
+        hnca.configurations(graph)
+
+
+def test_context_free_graph_refuses_context():
+    with pytest.raises(ValueError, match="unexpected array 'x': this graph needs none"):
+        no_context().graph.sample(KEY, x=X)
