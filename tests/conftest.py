@@ -1,3 +1,16 @@
+import os
+
+# Small programs, compiled by the hundred: what optimisation gains in running them is less than it
+# costs. Before JAX starts.
+os.environ["XLA_FLAGS"] = " ".join(
+    [
+        os.environ.get("XLA_FLAGS", ""),
+        "--xla_backend_optimization_level=0",
+        "--xla_llvm_disable_expensive_passes=true",
+        "--xla_cpu_parallel_codegen_split_count=1",
+    ]
+)
+
 import jax
 
 jax.config.update("jax_enable_x64", True)  # exact claims are checked to float64 rounding

@@ -6,6 +6,7 @@ import numpy as np
 
 import hnca
 from graphs import bandit, elbo
+from hnca.counterfactual import Counterfactuals
 
 
 def sigmoid(logit):
@@ -148,7 +149,7 @@ def test_linear_component():
     linear = hnca.Linear("f", 4, 3, jnp.tanh, parents=["h"], key=key)
     graph = hnca.Graph([hnca.Node("h", hnca.Bernoulli(2, 4, key=key), ["x"])], [linear])
     sample = graph.sample(key, x=jnp.ones((5, 2)))
-    change = linear.change(graph, sample, "h")
+    change = linear.change(Counterfactuals(graph, sample), "h")
     weight, bias = np.asarray(linear.map.weight), np.asarray(linear.map.bias)
     for n, h in enumerate(np.asarray(sample["h"])):
         f_1, f_0, f = (

@@ -10,98 +10,169 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from .graph import Graph, Node, Sample
-from .units import AbstractLayer, Affine
+from .graph import Graph, Node, Sample, entropy_name
+from .kernels import bernoulli_flip, bernoulli_switch, softmax_flip
+from .units import AbstractLayer, Affine, Bernoulli, Categorical
 
-CANDIDATES_AT_ONCE = 16  # of the generic path: bounds its memory
+CANDIDATES_AT_ONCE = 16  # evaluations of a function side by side: bounds its memory
 
-
-def log_prob_change(graph: Graph, sample: Sample, node: Node, name: str) -> Float[Array, "V B U"]:
-    """Change of the log-probability of what `node` did, for the units of its parent `name`."""
-    statistic = lambda logits: node.layer.log_prob(logits, sample[node.name])
-    return _layer_change(graph, sample, node, statistic, name)
+Table = Float[Array, "V B U"]
+Statistic = Callable[[Float[Array, "B ..."]], Float[Array, " B"]]  # of a map's outputs
 
 
-def entropy_change(graph: Graph, sample: Sample, node: Node, name: str) -> Float[Array, "V B U"]:
-    """Change of the entropy of `node`'s policy, for the units of its parent `name`."""
-    return _layer_change(graph, sample, node, node.layer.entropy, name)
+class Counterfactuals:
+    """The tables of one sample. What two askers need is computed once."""
+
+    def __init__(self, graph: Graph, sample: Sample):
+        self.graph, self.sample = graph, sample
+        self._policies: dict[tuple[str, str], list[Table]] = {}
+
+    def message(self, child: str, name: str) -> Table:
+        """Change of the log-probability of what the child did, for the units of `name`."""
+        return self._policy(child, name)[0]
+
+    def entropy(self, child: str, name: str) -> Table:
+        """Change of the entropy of the child's policy, for the units of `name`."""
+        return self._policy(child, name)[1]
+
+    def log_prob(self, node: Node, name: str) -> Table:
+        """Change of the log-probability of `node`'s values under its layer, for the units of
+        its parent `name`. The node may be one of the objective's."""
+        return self._layer(node, name, with_entropy=False)[0]
+
+    def activation(self, map: Affine, statistic: Statistic, parents: Sequence[str], name: str):
+        """Change of a statistic of a linear map's outputs, for the units of its parent `name`."""
+        outputs = jax.vmap(map)(self.graph.features(self.sample, parents))
+        weight = self._columns(map, parents, name)
+        return affine_change(statistic, outputs, weight, self.graph[name].layer, self.sample[name])
+
+    def function(self, function: Callable[..., Float[Array, " B"]], name: str) -> Table:
+        """Change of any function of the expanded values of `name`."""
+        return function_change(function, self.graph[name].layer, self.sample[name])
+
+    def _policy(self, child: str, name: str) -> list[Table]:
+        """The tables of a child's policy: log-probability, and entropy if the objective has it."""
+        if (child, name) not in self._policies:
+            wanted = any(part.name == entropy_name(child) for part in self.graph.objective)
+            tables = self._layer(self.graph[child], name, with_entropy=wanted)
+            self._policies[child, name] = tables
+        return self._policies[child, name]
+
+    def _layer(self, node: Node, name: str, with_entropy: bool) -> list[Table]:
+        """The tables of a layer, by a fast kernel if there is one."""
+        child, parent = node.layer, self.graph[name].layer
+        taken, values = self.sample[name], self.sample[node.name]
+        statistics: list[Statistic] = [lambda logits: child.log_prob(logits, values)]
+        statistics += [child.entropy] * with_entropy
+        if not isinstance(child.logits, Affine):
+            of_units = self._function_of(node, name)
+            functions = [lambda units, s=s: s(of_units(units)) for s in statistics]
+            return [self.function(function, name) for function in functions]
+        logits = child(self.graph.features(self.sample, node.parents))
+        weight = self._columns(child.logits, node.parents, name)
+        match child, parent:
+            case Bernoulli(), Bernoulli():
+                flips = bernoulli_flip(
+                    logits, child.fired(values), *_flip(weight, parent, taken), with_entropy
+                )
+                return [_flip_table(flip, parent, taken) for flip in flips]
+            case Bernoulli(), Categorical():
+                by_category = weight.reshape(-1, parent.units, parent.categories).swapaxes(1, 2)
+                category = parent.choice(taken)
+                return bernoulli_switch(
+                    logits, child.fired(values), by_category, category, with_entropy
+                )
+            case Categorical(), Bernoulli():
+                weight, sign = _flip(weight, parent, taken)
+                by_unit = weight.reshape(child.units, child.categories, -1)
+                flip = softmax_flip(logits, child.choice(values), by_unit, sign)
+                first, rest = [_flip_table(flip, parent, taken)], statistics[1:]
+            case _:
+                first, rest = [], statistics
+        return first + [affine_change(s, logits, weight, parent, taken) for s in rest]
+
+    def _columns(self, map: Affine, parents: Sequence[str], name: str) -> Float[Array, "O width"]:
+        """The part of a map's matrix that meets the units of one parent."""
+        before = parents[: parents.index(name)]
+        start = self.graph.features(self.sample, before).shape[1]
+        return map.weight[:, start : start + self.graph[name].layer.width]
+
+    def _function_of(self, node: Node, name: str) -> Callable[..., Float[Array, "B ..."]]:
+        """The node's logits as a function of the expanded values of one parent."""
+        expanded = {parent: self.graph.expand(self.sample, parent) for parent in node.parents}
+
+        def logits(units: Float[Array, "B U *K"]) -> Float[Array, "B ..."]:
+            parts = (expanded | {name: units}).values()
+            features = [part.reshape(self.sample.batch, -1) for part in parts]
+            return node.layer(jnp.concatenate(features, axis=1))
+
+        return logits
 
 
-def activation_change(
-    graph: Graph,
-    sample: Sample,
-    map: Affine,
-    activation: Callable,
-    parents: Sequence[str],
-    name: str,
-) -> Float[Array, "V B U"]:
-    """Change of the summed activation of a linear map, for the units of its parent `name`."""
-    statistic = lambda outputs: jnp.sum(activation(outputs), axis=-1)
-    outputs = jax.vmap(map)(graph.features(sample, parents))
-    return _affine_change(graph, sample, map, statistic, outputs, parents, name)
+def affine_change(
+    statistic: Statistic,
+    outputs: Float[Array, "B ..."],
+    weight: Float[Array, "O width"],
+    layer: AbstractLayer,
+    values: Array,
+) -> Table:
+    """Change of any statistic of outputs that are linear in the layer's values: a unit's value
+    moves them by the difference of two columns of the matrix. It costs an evaluation of the
+    statistic for each other value of each unit, a unit at a time: memory like `[V, B, O]`."""
+    effects, choice = layer.effects(weight), layer.choice(values)  # [V, U, O], [B, U]
+    actual = statistic(outputs)
+
+    def change(unit: Int[Array, ""]) -> Float[Array, "others B"]:
+        effect, taken = effects[:, unit], choice[:, unit]  # [V, O], [B]
+        moves = effect[_other_choices(taken, layer)] - effect[taken][None]  # [others, B, O]
+        moved = outputs[None] + moves.reshape(-1, *outputs.shape)
+        return jax.vmap(statistic)(moved) - actual[None]
+
+    changes = jax.lax.map(change, jnp.arange(layer.units))
+    return _placed(jnp.moveaxis(changes, 0, -1), choice)
 
 
 def function_change(
     function: Callable[[Float[Array, "B U *K"]], Float[Array, " B"]],
     layer: AbstractLayer,
-    expanded: Float[Array, "B U *K"],
-) -> Float[Array, "V B U"]:
-    """Change of any function of a layer's expanded values, by evaluating it once for each value
-    of each unit, `CANDIDATES_AT_ONCE` at a time."""
-    units, choices = layer.units, layer.choices
-    actual = function(expanded)
+    values: Array,
+) -> Table:
+    """Change of any function of a layer's expanded values. It costs an evaluation of the function
+    for each other value of each unit, `CANDIDATES_AT_ONCE` at a time."""
+    expanded, choice = layer.expand(values), layer.choice(values)
+    actual, others = function(expanded), layer.choices - 1
 
     def change(candidate: Int[Array, ""]) -> Float[Array, " B"]:
-        unit, choice = candidate // choices, candidate % choices
-        return function(layer.assign(expanded, unit, choice)) - actual
+        unit, other = candidate // others, candidate % others
+        to = _other_choices(choice[:, unit], layer)[other]
+        return function(layer.assign(expanded, unit, to)) - actual
 
-    changes = jax.lax.map(change, jnp.arange(units * choices), batch_size=CANDIDATES_AT_ONCE)
-    return changes.reshape(units, choices, -1).transpose(1, 2, 0)
-
-
-def _layer_change(
-    graph: Graph, sample: Sample, node: Node, statistic: Callable, name: str
-) -> Float[Array, "V B U"]:
-    """Change of a statistic of the node's logits, for the units of its parent `name`."""
-    if isinstance(node.layer.logits, Affine):
-        logits = node.layer(graph.features(sample, node.parents))
-        return _affine_change(
-            graph, sample, node.layer.logits, statistic, logits, node.parents, name
-        )
-    arguments = [graph.expand(sample, parent) for parent in node.parents]
-    place = node.parents.index(name)
-
-    def statistic_of(expanded: Float[Array, "B U *K"]) -> Float[Array, " B"]:
-        parts = [*arguments[:place], expanded, *arguments[place + 1 :]]
-        features = [part.reshape(sample.batch, -1) for part in parts]
-        return statistic(node.layer(jnp.concatenate(features, axis=1)))
-
-    return function_change(statistic_of, graph[name].layer, arguments[place])
+    changes = jax.lax.map(change, jnp.arange(layer.units * others), batch_size=CANDIDATES_AT_ONCE)
+    return _placed(changes.reshape(layer.units, others, -1).transpose(1, 2, 0), choice)
 
 
-def _affine_change(
-    graph: Graph,
-    sample: Sample,
-    map: Affine,
-    statistic: Callable,
-    outputs: Float[Array, "B ..."],
-    parents: Sequence[str],
-    name: str,
-) -> Float[Array, "V B U"]:
-    """The same where the outputs are linear in the parents: a unit's value moves them by the
-    difference of two columns of the matrix. One unit at a time: the memory is that of `[V, B, O]`.
-    """
-    before = parents[: parents.index(name)]
-    start = graph.features(sample, before).shape[1]
-    layer = graph[name].layer
-    effects = layer.effects(map.weight[:, start : start + layer.width])  # [V, U, O]
-    taken = jnp.argmax(layer.indicator(sample[name]), axis=0)  # [B, U]
-    actual = statistic(outputs)
+def _other_choices(taken: Int[Array, " B"], layer: AbstractLayer) -> Int[Array, "others B"]:
+    """The choices that were not taken, in the order in which they follow it."""
+    return (taken[None] + jnp.arange(1, layer.choices)[:, None]) % layer.choices
 
-    def change(unit: Int[Array, ""]) -> Float[Array, "V B"]:
-        effect = effects[:, unit]  # [V, O]
-        moves = effect[:, None] - effect[taken[:, unit]][None]  # [V, B, O]
-        moved = outputs[None] + moves.reshape(-1, *outputs.shape)
-        return jax.vmap(statistic)(moved) - actual[None]
 
-    return jnp.moveaxis(jax.lax.map(change, jnp.arange(layer.units)), 0, -1)
+def _placed(changes: Float[Array, "others B U"], choice: Int[Array, "B U"]) -> Table:
+    """The changes for the other choices, at their places in a table."""
+    from_taken = jnp.concatenate([jnp.zeros_like(changes[:1]), changes])
+    places = (jnp.arange(len(from_taken))[:, None, None] - choice[None]) % len(from_taken)
+    return jnp.take_along_axis(from_taken, places, axis=0)
+
+
+def _flip(
+    weight: Float[Array, "O U"], layer: Bernoulli, values: Float[Array, "B U"]
+) -> tuple[Float[Array, "O U"], Float[Array, "B U"]]:
+    """What firing adds to the outputs, and the sign with which a flip of each unit does."""
+    rest, active = layer.values
+    return weight * (active - rest), 1 - 2 * layer.fired(values)
+
+
+def _flip_table(
+    change: Float[Array, "B U"], layer: Bernoulli, values: Float[Array, "B U"]
+) -> Table:
+    """The change at the value that the unit did not take."""
+    return change[None] * (1 - layer.indicator(values))

@@ -3,6 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
@@ -18,6 +19,9 @@ from .validation import (
     checked_rewards,
     parents_first,
 )
+
+if TYPE_CHECKING:
+    from .counterfactual import Counterfactuals
 
 
 class Node(eqx.Module):
@@ -71,7 +75,7 @@ class AbstractComponent(eqx.Module):
         """Its value for the sample."""
 
     @abstractmethod
-    def change(self, graph: "Graph", sample: Sample, name: str) -> Float[Array, "V B U"]:
+    def change(self, tables: "Counterfactuals", name: str) -> Float[Array, "V B U"]:
         """By how much its value would change, had one unit of the node `name` taken another
         value and all else stayed: f_unit(v) - f, for every unit and every v."""
 
@@ -82,6 +86,11 @@ class AbstractComponent(eqx.Module):
     @abstractmethod
     def direct_credit(self, graph: "Graph", sample: Sample) -> dict[str, Float[Array, "B ..."]]:
         """d value / d logits, where it depends on logits directly (right-hand term of Eq. 4)."""
+
+
+def entropy_name(of: str) -> str:
+    """The name of the component that is the entropy of a node."""
+    return f"H:{of}"
 
 
 class Graph(eqx.Module):

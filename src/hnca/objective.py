@@ -8,13 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from .counterfactual import (
-    activation_change,
-    entropy_change,
-    function_change,
-    log_prob_change,
-)
-from .graph import AbstractComponent, Graph, Node, Sample
+from .counterfactual import Counterfactuals
+from .graph import AbstractComponent, Graph, Node, Sample, entropy_name
 from .units import AbstractLayer, Affine, Bernoulli, Categorical, as_module
 from .validation import check_width, checked_names, quoted
 
@@ -42,7 +37,7 @@ class Reward(AbstractComponent):
     def value(self, graph: Graph, sample: Sample) -> Float[Array, " B"]:
         raise ValueError(f"Reward '{self.name}': only the world knows its value; pass reward=")
 
-    def change(self, graph: Graph, sample: Sample, name: str) -> Float[Array, "V B U"]:
+    def change(self, tables: Counterfactuals, name: str) -> Float[Array, "V B U"]:
         raise ValueError(f"Reward '{self.name}' has no counterfactual: it is opaque")
 
     def conditionals(self) -> dict[str, Node]:
@@ -96,11 +91,12 @@ class LogProb(AbstractComponent):
     def value(self, graph: Graph, sample: Sample) -> Float[Array, " B"]:
         return self.layer.log_prob(self._logits(graph, sample), sample[self.of])
 
-    def change(self, graph: Graph, sample: Sample, name: str) -> Float[Array, "V B U"]:
+    def change(self, tables: Counterfactuals, name: str) -> Float[Array, "V B U"]:
         if name in self.given:
-            return log_prob_change(graph, sample, self._node, name)
-        table = self.layer.log_policy(self._logits(graph, sample))
-        taken = jnp.sum(self.layer.indicator(sample[name]) * table, axis=0, keepdims=True)
+            return tables.log_prob(self._node, name)
+        table = self.layer.log_odds(self._logits(tables.graph, tables.sample))
+        indicator = self.layer.indicator(tables.sample[name])
+        taken = jnp.sum(indicator * table, axis=0, keepdims=True)
         return table - taken
 
     def conditionals(self) -> dict[str, Node]:
@@ -125,7 +121,7 @@ class Entropy(AbstractComponent):
 
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return f"H:{self.of}"
+        return entropy_name(self.of)
 
     def inputs(self, graph: Graph) -> tuple[str, ...]:
         return graph[self.of].parents if self.of in graph.node_names else ()
@@ -138,8 +134,8 @@ class Entropy(AbstractComponent):
     def value(self, graph: Graph, sample: Sample) -> Float[Array, " B"]:
         return graph[self.of].layer.entropy(sample.logits[self.of])
 
-    def change(self, graph: Graph, sample: Sample, name: str) -> Float[Array, "V B U"]:
-        return entropy_change(graph, sample, graph[self.of], name)
+    def change(self, tables: Counterfactuals, name: str) -> Float[Array, "V B U"]:
+        return tables.entropy(self.of, name)
 
     def conditionals(self) -> dict[str, Node]:
         return {}
@@ -185,11 +181,13 @@ class Linear(AbstractComponent):
         check_width(f"Linear '{self.name}'", inputs, self.parents, widths)
 
     def value(self, graph: Graph, sample: Sample) -> Float[Array, " B"]:
-        outputs = jax.vmap(self.map)(graph.features(sample, self.parents))
+        return self._total(jax.vmap(self.map)(graph.features(sample, self.parents)))
+
+    def _total(self, outputs: Float[Array, "B O"]) -> Float[Array, " B"]:
         return jnp.sum(self.activation(outputs), axis=-1)
 
-    def change(self, graph: Graph, sample: Sample, name: str) -> Float[Array, "V B U"]:
-        return activation_change(graph, sample, self.map, self.activation, self.parents, name)
+    def change(self, tables: Counterfactuals, name: str) -> Float[Array, "V B U"]:
+        return tables.activation(self.map, self._total, self.parents, name)
 
     def conditionals(self) -> dict[str, Node]:
         return {}
@@ -232,15 +230,15 @@ class Function(AbstractComponent):
         return value
 
     def value(self, graph: Graph, sample: Sample) -> Float[Array, " B"]:
-        arguments = {name: graph.expand(sample, name) for name in self.parents}
-        return self._of(arguments, sample.batch)
+        return self._of(self._arguments(graph, sample), sample.batch)
 
-    def change(self, graph: Graph, sample: Sample, name: str) -> Float[Array, "V B U"]:
-        arguments = {parent: graph.expand(sample, parent) for parent in self.parents}
-        return function_change(
-            lambda expanded: self._of(arguments | {name: expanded}, sample.batch),
-            graph[name].layer,
-            arguments[name],
+    def _arguments(self, graph: Graph, sample: Sample) -> dict[str, Float[Array, "B ..."]]:
+        return {name: graph.expand(sample, name) for name in self.parents}
+
+    def change(self, tables: Counterfactuals, name: str) -> Float[Array, "V B U"]:
+        arguments = self._arguments(tables.graph, tables.sample)
+        return tables.function(
+            lambda units: self._of(arguments | {name: units}, tables.sample.batch), name
         )
 
     def conditionals(self) -> dict[str, Node]:

@@ -84,8 +84,12 @@ class AbstractLayer(eqx.Module):
         """The values in the layer's own shape and type, or an error that names `name`."""
 
     @abstractmethod
+    def choice(self, values: Num[Array, "B ..."]) -> Int[Array, "B U"]:
+        """The places of the values among the V choices."""
+
+    @abstractmethod
     def chosen(self, choices: Int[Array, "B U"]) -> Num[Array, "B ..."]:
-        """The values that have these places among the V choices."""
+        """The values that have these places: the inverse of `choice`."""
 
     @abstractmethod
     def expand(self, values: Num[Array, "B ..."]) -> Float[Array, "B U *K"]:
@@ -93,9 +97,9 @@ class AbstractLayer(eqx.Module):
 
     @abstractmethod
     def assign(
-        self, expanded: Float[Array, "B U *K"], unit: Int[Array, ""], choice: Int[Array, ""]
+        self, expanded: Float[Array, "B U *K"], unit: Int[Array, ""], choice: Int[Array, " B"]
     ) -> Float[Array, "B U *K"]:
-        """The expanded values, with one unit set to one of its choices."""
+        """The expanded values, with one unit set to the given choices."""
 
     @abstractmethod
     def indicator(self, values: Num[Array, "B ..."]) -> Float[Array, "V B U"]:
@@ -106,8 +110,8 @@ class AbstractLayer(eqx.Module):
         """What each value of each unit adds to the outputs of a matrix."""
 
     @abstractmethod
-    def log_policy(self, logits: Float[Array, "B ..."]) -> Float[Array, "V B U"]:
-        """log pi(v) of every value."""
+    def log_odds(self, logits: Float[Array, "B ..."]) -> Float[Array, "V B U"]:
+        """log pi(v) of every value, up to a constant that is the same for all of them."""
 
     @abstractmethod
     def log_prob(
@@ -197,6 +201,9 @@ class Bernoulli(AbstractLayer):
         check_choices(name, values, self.values)
         return values.astype(jnp.result_type(values, float))
 
+    def choice(self, values):
+        return (self.fired(values) > 0.5).astype(int)
+
     def chosen(self, choices):
         return jnp.asarray(self.values, float)[choices]
 
@@ -204,7 +211,7 @@ class Bernoulli(AbstractLayer):
         return values
 
     def assign(self, expanded, unit, choice):
-        return expanded.at[:, unit].set(self.chosen(choice).astype(expanded.dtype))
+        return expanded.at[:, unit].set(jnp.asarray(self.values, expanded.dtype)[choice])
 
     def fired(self, values: Num[Array, "B ..."]) -> Float[Array, "B U"]:
         """The values in 0/1 coding."""
@@ -218,8 +225,8 @@ class Bernoulli(AbstractLayer):
     def effects(self, weight):
         return jnp.stack([value * weight.T for value in self.values])
 
-    def log_policy(self, logits):
-        return jnp.stack([jax.nn.log_sigmoid(-logits), jax.nn.log_sigmoid(logits)])
+    def log_odds(self, logits):
+        return jnp.stack([jnp.zeros_like(logits), logits])
 
     def log_prob(self, logits, values):
         return jnp.sum(self.fired(values) * logits - jax.nn.softplus(logits), axis=-1)
@@ -279,9 +286,6 @@ class Categorical(AbstractLayer):
     def _values_shape(self) -> tuple[int, ...]:
         return () if self.units == 1 else (self.units,)
 
-    def _indices(self, values: Num[Array, "B ..."]) -> Int[Array, "B U"]:
-        return values.reshape(-1, self.units).astype(int)
-
     def sample(self, logits, key):
         indices = jax.random.categorical(key, logits, axis=-1)
         return indices.reshape(-1, *self._values_shape)
@@ -291,11 +295,14 @@ class Categorical(AbstractLayer):
         check_choices(name, values, range(self.categories))
         return values.astype(int)
 
+    def choice(self, values):
+        return values.reshape(-1, self.units).astype(int)
+
     def chosen(self, choices):
         return choices.reshape(-1, *self._values_shape)
 
     def expand(self, values):
-        return jax.nn.one_hot(self._indices(values), self.categories)
+        return jax.nn.one_hot(self.choice(values), self.categories)
 
     def assign(self, expanded, unit, choice):
         return expanded.at[:, unit].set(jax.nn.one_hot(choice, self.categories))
@@ -306,11 +313,11 @@ class Categorical(AbstractLayer):
     def effects(self, weight):
         return weight.T.reshape(self.units, self.categories, -1).swapaxes(0, 1)
 
-    def log_policy(self, logits):
-        return jnp.moveaxis(jax.nn.log_softmax(logits), -1, 0)
+    def log_odds(self, logits):
+        return jnp.moveaxis(logits, -1, 0)
 
     def log_prob(self, logits, values):
-        chosen = self._indices(values)[..., None]
+        chosen = self.choice(values)[..., None]
         return jnp.sum(jnp.take_along_axis(jax.nn.log_softmax(logits), chosen, -1), axis=(-2, -1))
 
     def entropy(self, logits):
@@ -318,7 +325,7 @@ class Categorical(AbstractLayer):
         return -jnp.sum(jnp.exp(log_policy) * log_policy, axis=(-2, -1))
 
     def posterior(self, logits, evidence):
-        return jax.nn.softmax(jnp.moveaxis(logits, -1, 0) + evidence, axis=0)
+        return jax.nn.softmax(self.log_odds(logits) + evidence, axis=0)
 
     def expected_score(self, logits, weights):
         total = jnp.sum(weights, axis=0)[..., None]

@@ -1,6 +1,6 @@
 """Hindsight Network Credit Assignment: credit by influence on the immediate children."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import equinox as eqx
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from ..baselines import AbstractBaseline, NoBaseline
-from ..counterfactual import log_prob_change
+from ..counterfactual import Counterfactuals, Table
 from ..credit import Credit
 from ..graph import AbstractComponent, Graph, Node, Sample
 from .base import AbstractEstimator, Values, total
@@ -81,23 +81,19 @@ class HNCA(AbstractEstimator):
         state: PyTree,
         key: PRNGKeyArray | None,
     ) -> tuple[Credit, PyTree]:
+        tables = Counterfactuals(graph, sample)
         credit: Credit = {}
         next_state = {node.name: {} for node in graph.nodes}
         for node in graph.nodes:
-            routes = self._routes(graph, node)
-            through = {child for route in routes for child in route.children}
-            messages = {
-                child: log_prob_change(graph, sample, graph[child], node.name) for child in through
-            }
             weights = jnp.zeros((node.layer.choices, sample.batch, node.layer.units))
-            for route, components in routes.items():
-                worth = _changes(graph, sample, node, route, components)
+            for route, components in self._routes(graph, node).items():
+                worth = _changes(tables, node, route, components)
                 if route.centred:
                     signal = total(components, values, sample)
                     average = state[node.name][route.label]
                     worth += (signal - self.baseline.value(average))[None, :, None]
                     next_state[node.name][route.label] = self.baseline.update(average, signal)
-                weights += _hindsight(sample, node, route, messages) * worth
+                weights += _hindsight(tables, node, route) * worth
             credit[node.name] = node.layer.expected_score(sample.logits[node.name], weights)
         return credit, next_state
 
@@ -121,24 +117,20 @@ class HNCA(AbstractEstimator):
 
 
 def _changes(
-    graph: Graph,
-    sample: Sample,
-    node: Node,
-    route: Route,
-    components: Sequence[AbstractComponent],
+    tables: Counterfactuals, node: Node, route: Route, components: Sequence[AbstractComponent]
 ) -> Float[Array, "#V #B #U"]:
     """How the components' values would change with the unit's, where that can be known."""
-    known = [] if route.opaque else [f for f in components if node.name in f.inputs(graph)]
-    changes = [component.change(graph, sample, node.name) for component in known]
+    known = [] if route.opaque else components
+    direct = [part for part in known if node.name in part.inputs(tables.graph)]
+    changes = [component.change(tables, node.name) for component in direct]
     return sum(changes, jnp.zeros((1, 1, 1)))
 
 
-def _hindsight(
-    sample: Sample, node: Node, route: Route, messages: Mapping[str, Float[Array, "V B U"]]
-) -> Float[Array, "V B U"]:
+def _hindsight(tables: Counterfactuals, node: Node, route: Route) -> Table:
     """How likely the unit is to have taken each value: pi(v) rho_S(v) in the paper (Eq. 2)."""
+    layer, sample = node.layer, tables.sample
     if route.opaque:
-        return node.layer.indicator(sample[node.name])
-    none = jnp.zeros((node.layer.choices, sample.batch, node.layer.units))
-    evidence = sum((messages[child] for child in route.children), none)
-    return node.layer.posterior(sample.logits[node.name], evidence)
+        return layer.indicator(sample[node.name])
+    messages = [tables.message(child, node.name) for child in route.children]
+    evidence = sum(messages, jnp.zeros((layer.choices, sample.batch, layer.units)))
+    return layer.posterior(sample.logits[node.name], evidence)

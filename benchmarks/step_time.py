@@ -1,0 +1,263 @@
+"""How long a training step takes, beside backpropagation and beside textbook tables.
+
+    make bench
+
+prints the ratios, and writes benchmarks/results.json and two plots. All figures come from
+alternating runs in one process: only ratios mean anything on a noisy machine. Adam is included in
+every step; the measurement of gradient variance is not, but for the column that says what it adds.
+"""
+
+import argparse
+import json
+import math
+import platform
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import matplotlib
+import numpy as np
+import optax
+from backpropagation import bandit_objective, vae_objective
+from backpropagation import make_epoch as make_backpropagation_epoch
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from textbook import TextbookHNCA, bernoulli_flip
+from timing import Timings, alternate
+
+import hnca
+from hnca.kernels import bernoulli_flip as fast_bernoulli_flip
+from hnca.models import bandit_policy, hierarchical_vae
+from hnca.training import TrainState, make_epoch
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+HERE = Path(__file__).parent
+BATCH, PIXELS, UNITS, ACTIONS = 50, 784, 200, 10
+STEPS = 20  # in one compiled program
+KEY = jax.random.key(0)
+OPTIMIZER = hnca.maximize(optax.adam(1e-4))
+YARDSTICK = "backpropagation"
+ESTIMATORS = {
+    "hnca": hnca.HNCA(),
+    "hnca+baseline": hnca.HNCA(hnca.MovingAverage()),
+    "reinforce": hnca.Reinforce(),
+    "reinforce+baseline": hnca.Reinforce(hnca.MovingAverage()),
+}
+BARS = {  # the most that each ratio may be
+    "vae-1: hnca / backpropagation": 1.9,
+    "vae-3: hnca / backpropagation": 2.2,
+    "bandit-3: hnca / backpropagation": 2.5,
+    "vae-1: hnca / textbook tables": 0.2,
+    "exponent of hnca in depth, 2 to 8 layers": 1.15,
+}
+
+Run = Callable[[], None]
+
+
+def inputs() -> tuple[jax.Array, jax.Array]:
+    """Random images and labels for every step."""
+    x = jax.random.bernoulli(jax.random.key(1), 0.2, (STEPS, BATCH, PIXELS))
+    y = jax.random.randint(jax.random.key(2), (STEPS, BATCH), 0, ACTIONS)
+    return x.astype(jnp.float32), y
+
+
+def repeated(epoch, state, entries) -> Run:
+    """Runs an epoch after another, each from where the last one ended."""
+    states = [jax.tree.map(lambda leaf: leaf.copy() if eqx.is_array(leaf) else leaf, state)]
+
+    def run() -> None:
+        states[0], metrics = epoch(states[0], entries)
+        jax.block_until_ready(metrics)
+
+    return run
+
+
+def backpropagation(graph: hnca.Graph, objective, entries) -> Run:
+    epoch = make_backpropagation_epoch(objective, OPTIMIZER)
+    opt_state = OPTIMIZER.init(graph)  # pyright: ignore[reportArgumentType]
+    return repeated(epoch, (graph, opt_state, KEY), entries)
+
+
+def training(graph: hnca.Graph, estimator, task, entries, with_variance: bool = False) -> Run:
+    epoch = make_epoch(estimator, OPTIMIZER, task, with_variance=with_variance)
+    return repeated(epoch, TrainState.start(graph, estimator, OPTIMIZER, KEY), entries)
+
+
+def vae_contenders(units: Sequence[int], estimators, variance: bool = False) -> dict[str, Run]:
+    """Training runs of one VAE, by backpropagation and by each estimator."""
+    graph, (x, _) = hierarchical_vae(PIXELS, units, key=KEY), inputs()
+    runs = {YARDSTICK: backpropagation(graph, vae_objective, (x,))}
+    task = lambda x: ({"x": x}, None)
+    runs |= {name: training(graph, each, task, x) for name, each in estimators.items()}
+    if variance:
+        runs["hnca, variance measured"] = training(graph, hnca.HNCA(), task, x, with_variance=True)
+    return runs
+
+
+def bandit_contenders(units: Sequence[int]) -> dict[str, Run]:
+    """Training runs of one policy, by backpropagation and by each estimator."""
+    graph, entries = bandit_policy(PIXELS, units, ACTIONS, key=KEY), inputs()
+    runs = {YARDSTICK: backpropagation(graph, bandit_objective, entries)}
+
+    def task(entry):
+        x, y = entry
+        return {"x": x}, lambda sample: sample["action"] == y
+
+    runs |= {name: training(graph, each, task, entries) for name, each in ESTIMATORS.items()}
+    measured = training(graph, hnca.HNCA(), task, entries, with_variance=True)
+    return runs | {"hnca, variance measured": measured}
+
+
+def kernel_contenders(outputs: int, units: int, steps: int) -> dict[str, Run]:
+    """The tables of one layer alone, and its forward matrix product."""
+    k1, k2, k3, k4 = jax.random.split(KEY, 4)
+    logits = 2 * jax.random.normal(k1, (BATCH, outputs))
+    fired = jax.random.bernoulli(k2, 0.5, (BATCH, outputs)).astype(jnp.float32)
+    weight = jax.random.uniform(k3, (outputs, units), minval=-0.3, maxval=0.3)
+    sign = 1 - 2.0 * jax.random.bernoulli(k4, 0.5, (BATCH, units))
+    kernels = {
+        "forward product": lambda *a: a[3] @ a[2].T,
+        "table": lambda *a: fast_bernoulli_flip(*a, False),
+        "table and entropy": lambda *a: fast_bernoulli_flip(*a, True),
+        "textbook table": lambda *a: bernoulli_flip(*a, False),
+        "textbook table and entropy": lambda *a: bernoulli_flip(*a, True),
+    }
+
+    def looped(kernel) -> Run:
+        def step(weight, _):
+            result = kernel(logits, fired, weight, sign)
+            nudge = sum(leaf[0, 0] for leaf in jax.tree.leaves(result))
+            return weight + 1e-20 * nudge, None  # so that each pass waits for the one before
+
+        loop = jax.jit(lambda weight: jax.lax.scan(step, weight, None, length=steps)[0])
+        return lambda: jax.block_until_ready(loop(weight))
+
+    return {name: looped(kernel) for name, kernel in kernels.items()}
+
+
+def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
+    """Slope of the line through the logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+
+def step_table(title: str, timings: Timings) -> Table:
+    table = Table("method", "ms / step", f"/ {YARDSTICK}", title=title)
+    for name in timings.rounds:
+        ratio = timings.ratio(name, YARDSTICK)
+        table.add_row(name, f"{timings.median(name):.2f}", f"{ratio:.2f}")
+    return table
+
+
+def plot(path: Path, sizes: Sequence[int], series: dict[str, list[float]], xlabel: str) -> dict:
+    """A log-log plot of milliseconds per step, and the fitted exponents."""
+    figure, axes = plt.subplots(figsize=(6, 4.2), layout="constrained")
+    exponents = {}
+    for name, times in series.items():
+        exponents[name] = exponent(sizes, times)
+        axes.loglog(sizes, times, "o-", label=f"{name}: exponent {exponents[name]:.2f}")
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.minorticks_off()
+    ticks = [t for t in (1, 2, 5, 10, 20, 50, 100, 200) if _within(t, series)]
+    axes.set_yticks(ticks, [str(tick) for tick in ticks])
+    axes.set(xlabel=xlabel, ylabel="milliseconds per training step")
+    axes.legend()
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+    return exponents
+
+
+def _within(tick: float, series: dict[str, list[float]]) -> bool:
+    every = [time for times in series.values() for time in times]
+    return min(every) / 2 <= tick <= max(every) * 2
+
+
+def sweep(sizes: Sequence[int], units_of, rounds: int, label: str) -> dict[str, list[float]]:
+    """Step times of HNCA and backpropagation over networks of growing size."""
+    series: dict[str, list[float]] = {YARDSTICK: [], "hnca": []}
+    for size in track(sizes, description=label):
+        timings = alternate(vae_contenders(units_of(size), {"hnca": hnca.HNCA()}), rounds, STEPS)
+        for name in series:
+            series[name].append(timings.median(name))
+    return series
+
+
+def check(results: dict[str, float], console: Console) -> bool:
+    """Prints each figure beside the most that it may be."""
+    table = Table("figure", "measured", "at most", "", title="The bar")
+    met = {name: results[name] <= bar for name, bar in BARS.items()}
+    for name, bar in BARS.items():
+        table.add_row(name, f"{results[name]:.2f}", f"{bar}", "ok" if met[name] else "MISSED")
+    console.print(table)
+    return all(met.values())
+
+
+def main() -> None:
+    """Measures, prints, writes."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=20, help="alternating runs of each contender")
+    parser.add_argument("--out", type=Path, default=HERE, help="directory for results and plots")
+    arguments = parser.parse_args()
+    console, rounds = Console(), arguments.rounds
+    results: dict[str, float] = {}
+    milliseconds: dict[str, dict[str, float]] = {}
+
+    def measure(network: str, contenders: dict[str, Run], count: int = rounds) -> Timings:
+        timings = alternate(contenders, count, STEPS)
+        console.print(step_table(f"{network}, batch {BATCH}", timings))
+        milliseconds[network] = {name: timings.median(name) for name in timings.rounds}
+        for name in timings.rounds:
+            results[f"{network}: {name} / {YARDSTICK}"] = timings.ratio(name, YARDSTICK)
+        return timings
+
+    for depth in (1, 2, 3):
+        measure(f"vae-{depth}", vae_contenders([UNITS] * depth, ESTIMATORS, variance=True))
+        measure(f"bandit-{depth}", bandit_contenders([UNITS] * depth))
+
+    # Apart from the rest: the textbook's [B, O, I] arrays empty the caches for whoever runs next.
+    for depth in (1, 3):
+        pair = {"hnca": hnca.HNCA(), "textbook tables": TextbookHNCA(hnca.HNCA())}
+        timings = alternate(vae_contenders([UNITS] * depth, pair), max(rounds // 4, 3), STEPS)
+        results[f"vae-{depth}: hnca / textbook tables"] = timings.ratio("hnca", "textbook tables")
+
+    kernels = Table("layer", "kernel", "/ forward product", title="Tables alone")
+    for outputs, units in ((PIXELS, UNITS), (UNITS, UNITS)):
+        timings = alternate(kernel_contenders(outputs, units, STEPS), rounds, STEPS)
+        for name in timings.rounds:
+            ratio = timings.ratio(name, "forward product")
+            results[f"{outputs}x{units}: {name} / forward product"] = ratio
+            kernels.add_row(f"{outputs} x {units}", name, f"{ratio:.2f}")
+    console.print(kernels)
+
+    depths, widths = [1, 2, 3, 4, 6, 8], [100, 200, 400, 800, 1600]
+    by_depth = sweep(depths, lambda depth: [UNITS] * depth, rounds // 2, "depth")
+    by_width = sweep(widths, lambda width: [width] * 2, max(rounds // 4, 3), "width")
+    plot(arguments.out / "depth.png", depths, by_depth, f"layers of {UNITS} units")
+    slopes = plot(arguments.out / "width.png", widths, by_width, "units in each of two layers")
+    for name in by_depth:
+        deep = exponent(depths[1:], by_depth[name][1:])
+        results[f"exponent of {name} in depth, 2 to 8 layers"] = deep
+        results[f"exponent of {name} in width, 100 to 1600 units"] = slopes[name]
+        console.print(f"{name}: exponent in depth {deep:.2f}, in width {slopes[name]:.2f}")
+
+    met = check(results, console)
+    record = {
+        "machine": f"{platform.machine()}, {jax.device_count()} {jax.default_backend()} device",
+        "jax": jax.__version__,
+        "ratios": {name: round(value, 3) for name, value in results.items()},
+        "milliseconds per step": milliseconds,
+        "depth": {"layers": depths, "milliseconds": by_depth},
+        "width": {"units": widths, "milliseconds": by_width},
+    }
+    assert all(math.isfinite(value) for value in results.values())
+    (arguments.out / "results.json").write_text(json.dumps(record, indent=2) + "\n")
+    console.print(f"wrote results.json, depth.png and width.png to {arguments.out}")
+    raise SystemExit(0 if met else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""The other yardstick: tables as the paper prints them, vectorised over `[batch, out, in]`."""
+
+from typing import ClassVar
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+
+import hnca
+
+
+class TextbookHNCA(hnca.AbstractEstimator):
+    """HNCA, the same but for the tables of its Bernoulli layers."""
+
+    method: hnca.HNCA
+    unbiased: ClassVar[bool] = True
+
+    def init(self, graph):
+        """As HNCA."""
+        return self.method.init(graph)
+
+    def assign(self, graph, sample, values, state, key):
+        """As HNCA, traced with another kernel."""
+        with mock.patch("hnca.counterfactual.bernoulli_flip", bernoulli_flip):
+            return self.method.assign(graph, sample, values, state, key)
+
+
+def bernoulli_flip(logits, fired, weight, sign, with_entropy):
+    """What `hnca.kernels.bernoulli_flip` computes, with a log-sigmoid for every edge."""
+    moved = logits[:, :, None] + sign[:, None, :] * weight[None]  # [B, O, I]
+    fired = fired[:, :, None]
+    log_prob = lambda z: fired * jax.nn.log_sigmoid(z) + (1 - fired) * jax.nn.log_sigmoid(-z)
+    entropy = lambda z: jax.nn.softplus(z) - z * jax.nn.sigmoid(z)
+    statistics = [log_prob, entropy] if with_entropy else [log_prob]
+    return [jnp.sum(f(moved) - f(logits[:, :, None]), axis=1) for f in statistics]

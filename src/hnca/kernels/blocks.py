@@ -1,0 +1,58 @@
+"""Sums over many outputs, and logarithms of products of many factors."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PyTree
+
+
+def blocks(rows: int, *arrays: Float[Array, "O ..."]) -> list[Float[Array, "blocks rows ..."]]:
+    """Cuts the leading axis of each array into blocks of about `rows`, padded with zeros."""
+    outputs = len(arrays[0])
+    count = -(-outputs // rows)
+    rows = -(-outputs // count)
+    padding = count * rows - outputs
+    padded = [jnp.pad(a, [(0, padding)] + [(0, 0)] * (a.ndim - 1)) for a in arrays]
+    return [a.reshape(count, rows, *a.shape[1:]) for a in padded]
+
+
+def sum_blocks(
+    body: Callable[..., PyTree], shape: PyTree, arrays: Sequence[Float[Array, "blocks rows ..."]]
+) -> PyTree:
+    """Sums body(block of each array) over the blocks. `shape` is a pytree like the sum."""
+
+    def add(total, block):
+        return jax.tree.map(jnp.add, total, body(*block)), None
+
+    return jax.lax.scan(add, jax.tree.map(jnp.zeros_like, shape), tuple(arrays))[0]
+
+
+def log_product(factors: Sequence[Float[Array, "..."]], group: int) -> Float[Array, "..."]:
+    """The logarithm of a product of positive factors: one logarithm for all of them. Any `group`
+    of factors must multiply to a normal number; after each, the exponent is set aside."""
+    total, exponent = _product(factors[:group]), jnp.zeros((), int)
+    for start in range(group, len(factors), group):
+        total, power = _split_exponent(total)
+        exponent = exponent + power
+        total = total * _product(factors[start : start + group])
+    return jnp.log(total) + exponent.astype(total.dtype) * math.log(2)
+
+
+def _product(factors: Sequence[Float[Array, "..."]]) -> Float[Array, "..."]:
+    """By neighbours: short chains of dependence keep the processor's pipelines full."""
+    factors = list(factors)
+    while len(factors) > 1:
+        pairs = [a * b for a, b in zip(factors[::2], factors[1::2], strict=False)]
+        factors = pairs + factors[2 * len(pairs) :]
+    return factors[0]
+
+
+def _split_exponent(x: Float[Array, "..."]) -> tuple[Float[Array, "..."], Int[Array, "..."]]:
+    """A positive normal number as mantissa in [1, 2) and exponent, by its bits."""
+    info = jnp.finfo(x.dtype)
+    bits = jax.lax.bitcast_convert_type(x, jnp.int32 if info.bits == 32 else jnp.int64)
+    bias = info.maxexp - 1
+    mantissa = (bits & ((1 << info.nmant) - 1)) | (bias << info.nmant)
+    return jax.lax.bitcast_convert_type(mantissa, x.dtype), (bits >> info.nmant) - bias

@@ -1,0 +1,84 @@
+"""An epoch as one compiled program: a step inside a scan, without a return to the host."""
+
+from collections.abc import Callable, Mapping
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, PyTree
+
+from ..credit import gradient_variance
+from ..estimators import AbstractEstimator
+from ..graph import Graph, Sample
+
+World = Callable[[Sample], ArrayLike | Mapping[str, ArrayLike]]  # what it answers to a sample
+Task = Callable[[PyTree], tuple[dict[str, Array], World | None]]
+"""What to do in a step: from its entry in the epoch's inputs, the context and the world's answer
+(None if nothing in the objective is opaque)."""
+
+
+class TrainState(eqx.Module):
+    """What the next step needs."""
+
+    graph: Graph
+    opt_state: PyTree
+    estimator_state: PyTree
+    key: PRNGKeyArray
+    step: Int[Array, ""]
+
+    @staticmethod
+    def start(
+        graph: Graph,
+        estimator: AbstractEstimator,
+        optimizer: optax.GradientTransformation,
+        key: PRNGKeyArray,
+    ) -> "TrainState":
+        """The state before the first step."""
+        opt_state = optimizer.init(eqx.filter(graph, eqx.is_inexact_array))
+        return TrainState(graph, opt_state, estimator.init(graph), key, jnp.zeros((), int))
+
+
+def make_epoch(
+    estimator: AbstractEstimator,
+    optimizer: optax.GradientTransformation,
+    task: Task,
+    *,
+    with_variance: bool = True,
+) -> Callable[[TrainState, PyTree], tuple[TrainState, dict[str, Float[Array, "..."]]]]:
+    """A compiled function of a state and an epoch's inputs (a pytree of arrays with an entry for
+    each step). It gives the state after the last step, and by step: the mean `value` of the
+    objective, and, unless it is switched off, the `variance/NAME` of each layer's gradient.
+
+    The state that it is given is donated: its memory is used again, so do not use it afterwards.
+    """
+
+    def step(state: TrainState, entry: PyTree):
+        key, sample_key, estimate_key = jax.random.split(state.key, 3)
+        context, world = task(entry)
+        sample = state.graph.sample(sample_key, **context)
+        reward = None if world is None else world(sample)
+        estimate, estimator_state = estimator(
+            state.graph, sample, state.estimator_state, reward=reward, key=estimate_key
+        )
+        metrics = {"value": jnp.mean(estimate.value)}
+        if with_variance:
+            variances = gradient_variance(state.graph, sample, estimate)
+            metrics |= {f"variance/{name}": value for name, value in variances.items()}
+        params = eqx.filter(state.graph, eqx.is_inexact_array)
+        updates, opt_state = optimizer.update(estimate.grads, state.opt_state, params)
+        graph = eqx.apply_updates(state.graph, updates)
+        return TrainState(graph, opt_state, estimator_state, key, state.step + 1), metrics
+
+    @eqx.filter_jit(donate="all-except-first")
+    def epoch(inputs: PyTree, state: TrainState):
+        arrays, static = eqx.partition(state, eqx.is_array)
+
+        def body(arrays, entry):
+            after, metrics = step(eqx.combine(arrays, static), entry)
+            return eqx.filter(after, eqx.is_array), metrics
+
+        arrays, metrics = jax.lax.scan(body, arrays, inputs)
+        return eqx.combine(arrays, static), metrics
+
+    return lambda state, inputs: epoch(inputs, state)

@@ -1,0 +1,157 @@
+"""The fast kernels against the textbook, in long double, with one array [B, O, I]."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from hnca.kernels import bernoulli_flip, bernoulli_switch, softmax_flip
+
+# Few shapes, as each is compiled: one of everything, no multiple of a block, several blocks.
+SHAPES = st.sampled_from([(1, 1, 1), (3, 7, 4), (2, 33, 9), (4, 130, 3)])
+HEADS = st.sampled_from([(1, 1, 2, 1), (3, 1, 10, 5), (2, 4, 3, 6)])
+# Both sides of every border between forms: 4, about 20.2 and about 30.7 in float32; far beyond.
+SCALES = st.sampled_from([0.0, 1e-3, 0.3, 3.99, 4.01, 20.1, 20.3, 30.6, 30.8, 100.0, 1e3])
+LOGITS = st.sampled_from([0.1, 3.0, 30.0, 1e4])
+SEEDS = st.integers(0, 2**31)
+DTYPES = st.sampled_from([np.float32, np.float64])
+THOROUGH = settings(
+    max_examples=60, deadline=None, derandomize=True, phases=[Phase.generate], database=None
+)
+
+
+def compiled(kernel, with_entropy):
+    """The kernel from numpy to numpy."""
+    run = jax.jit(lambda *arrays: kernel(*arrays, *with_entropy))
+    return lambda *arrays: jax.tree.map(np.asarray, run(*map(jnp.asarray, arrays)))
+
+
+flip_alone = compiled(bernoulli_flip, [False])
+flip = compiled(bernoulli_flip, [True])
+switch_alone = compiled(bernoulli_switch, [False])
+switch = compiled(bernoulli_switch, [True])
+softmax = compiled(softmax_flip, [])
+
+
+def softplus(z):
+    return np.logaddexp(0, z)
+
+
+def entropy(z):
+    small = np.exp(-abs(z))
+    return np.log1p(small) + abs(z) * small / (1 + small)
+
+
+def log_softmax(z, axis):
+    top = z.max(axis, keepdims=True)
+    return z - top - np.log(np.exp(z - top).sum(axis, keepdims=True))
+
+
+def weights(random, shape, scale, dtype):
+    """Uniform in [-scale, scale], and both ends are met."""
+    w = random.uniform(-scale, scale, shape)
+    w[random.uniform(size=shape) < 0.2] = -scale
+    w.flat[0] = scale
+    return w.astype(dtype)
+
+
+def signs(random, shape, dtype):
+    return random.choice([-1, 1], shape).astype(dtype)
+
+
+def bernoulli_layer(random, batch, outputs, dtype, scale):
+    logits = (random.standard_normal((batch, outputs)) * scale).astype(dtype)
+    return logits, (random.uniform(size=(batch, outputs)) < 0.5).astype(dtype)
+
+
+def check(got, want, terms, dtype, roundings=4.0):
+    """The error is at most a few roundings of the sizes of the terms that are summed."""
+    assert got.dtype == dtype
+    assert got.shape == want.shape
+    assert np.isfinite(got).all()
+    allowed = roundings * np.finfo(dtype).eps * (terms + abs(want))
+    assert np.all(abs(got - want) <= allowed), (abs(got - want) / allowed).max()
+
+
+@THOROUGH
+@given(SEEDS, SHAPES, DTYPES, SCALES, LOGITS)
+def test_bernoulli_flip(seed, shape, dtype, scale, logit_scale):
+    batch, outputs, units = shape
+    random = np.random.default_rng(seed)
+    logits, fired = bernoulli_layer(random, batch, outputs, dtype, logit_scale)
+    weight, sign = (
+        weights(random, (outputs, units), scale, dtype),
+        signs(random, (batch, units), dtype),
+    )
+    (alone,) = flip_alone(logits, fired, weight, sign)
+    log_prob, entropies = flip(logits, fired, weight, sign)
+
+    old = logits.astype(np.longdouble)[:, :, None]
+    move = (sign[:, None, :] * weight[None]).astype(np.longdouble)
+    want = (fired[:, :, None] * move - softplus(old + move) + softplus(old)).sum(1)
+    terms = outputs + 2 * abs(move).sum(1)
+    roundings = 14 if scale <= 4 else 4  # the tanh form has fewer digits to spare
+    check(alone, want, terms, dtype, roundings)
+    check(log_prob, want, terms, dtype, roundings)
+    check(entropies, (entropy(old + move) - entropy(old)).sum(1), terms, dtype, roundings)
+
+
+@THOROUGH
+@given(SEEDS, SHAPES, st.integers(2, 3), DTYPES, SCALES, LOGITS)
+def test_bernoulli_switch(seed, shape, categories, dtype, scale, logit_scale):
+    batch, outputs, units = shape
+    random = np.random.default_rng(seed)
+    logits, fired = bernoulli_layer(random, batch, outputs, dtype, logit_scale)
+    weight = weights(random, (outputs, categories, units), scale, dtype)
+    category = random.integers(0, categories, (batch, units))
+    (alone,) = switch_alone(logits, fired, weight, category)
+    log_prob, entropies = switch(logits, fired, weight, category)
+
+    old = logits.astype(np.longdouble)[None, :, :, None]
+    new = np.moveaxis(weight.astype(np.longdouble), 1, 0)[:, None]  # [K, 1, O, U]
+    index = np.broadcast_to(category[None, :, None, :], (1, batch, outputs, units))
+    was = np.take_along_axis(new, index, 0)
+    move = new - was
+    want = (fired[None, :, :, None] * move - softplus(old + move) + softplus(old)).sum(2)
+    terms = outputs + 2 * (abs(move) + abs(new) + abs(was)).sum(2)
+    check(alone, want, terms, dtype)
+    check(log_prob, want, terms, dtype)
+    check(entropies, (entropy(old + move) - entropy(old)).sum(2), terms, dtype)
+    stays = np.arange(categories)[:, None, None] == category[None]
+    assert np.all(log_prob[stays] == 0)
+    assert np.all(entropies[stays] == 0)
+
+
+@THOROUGH
+@given(SEEDS, HEADS, DTYPES, SCALES, LOGITS)
+def test_softmax_flip(seed, shape, dtype, scale, logit_scale):
+    batch, children, categories, units = shape
+    random = np.random.default_rng(seed)
+    logits = (random.standard_normal((batch, children, categories)) * logit_scale).astype(dtype)
+    chosen = random.integers(0, categories, (batch, children))
+    weight = weights(random, (children, categories, units), scale, dtype)
+    sign = signs(random, (batch, units), dtype)
+    got = softmax(logits, chosen, weight, sign)
+
+    old = logits.astype(np.longdouble)[..., None]
+    move = (sign[:, None, None, :] * weight[None]).astype(np.longdouble)
+    change = log_softmax(old + move, 2) - log_softmax(old, 2)
+    want = np.take_along_axis(change, chosen[:, :, None, None], 2)[:, :, 0].sum(1)
+    spread = (old.max(2) - old.min(2)).sum(1)  # log-probabilities are rounded at this size
+    check(got, want, children * categories + 2 * abs(move).max(2).sum(1) + 2 * spread, dtype)
+
+
+def test_vmap_over_examples():
+    random = np.random.default_rng(0)
+    logits, fired = bernoulli_layer(random, 6, 20, np.float64, 1.0)
+    weight, sign = weights(random, (20, 4), 1.0, np.float64), signs(random, (6, 4), np.float64)
+    logits, fired, weight, sign = map(jnp.asarray, (logits, fired, weight, sign))
+    whole = bernoulli_flip(logits, fired, weight, sign, True)
+
+    def one(logits, fired, sign):
+        changes = bernoulli_flip(logits[None], fired[None], weight, sign[None], True)
+        return [change[0] for change in changes]
+
+    for got, want in zip(jax.vmap(one)(logits, fired, sign), whole, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-13)
