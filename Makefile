@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format clean
+.PHONY: demo test lint format bench clean
 
 demo: .venv/installed
 	$(BIN)/python examples/toy_bandit.py
@@ -25,6 +25,9 @@ format: .venv/installed
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
+
+bench: .venv/installed
+	$(BIN)/python benchmarks/step_time.py
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis

@@ -11,10 +11,11 @@ import jax.numpy as jnp
 import hnca
 
 
-def straight_through(layer: hnca.Bernoulli, logits: jax.Array, key) -> jax.Array:
+def straight_through(layer: hnca.AbstractLayer, logits: jax.Array, key) -> jax.Array:
     """A sampled value whose derivative is that of its mean."""
     p = jax.nn.sigmoid(logits)
     fired = jax.random.bernoulli(key, p).astype(p.dtype)
+    assert isinstance(layer, hnca.Bernoulli)
     rest, active = layer.values
     return rest + (active - rest) * (p + jax.lax.stop_gradient(fired - p))
 

@@ -12,6 +12,7 @@ import json
 import math
 import platform
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import equinox as eqx
@@ -78,12 +79,14 @@ def repeated(epoch, state, entries) -> Run:
 
 
 def backpropagation(graph: hnca.Graph, objective, entries) -> Run:
+    """The yardstick."""
     epoch = make_backpropagation_epoch(objective, OPTIMIZER)
     opt_state = OPTIMIZER.init(graph)  # pyright: ignore[reportArgumentType]
     return repeated(epoch, (graph, opt_state, KEY), entries)
 
 
 def training(graph: hnca.Graph, estimator, task, entries, with_variance: bool = False) -> Run:
+    """The library's own epoch."""
     epoch = make_epoch(estimator, OPTIMIZER, task, with_variance=with_variance)
     return repeated(epoch, TrainState.start(graph, estimator, OPTIMIZER, KEY), entries)
 
@@ -121,11 +124,11 @@ def kernel_contenders(outputs: int, units: int, steps: int) -> dict[str, Run]:
     weight = jax.random.uniform(k3, (outputs, units), minval=-0.3, maxval=0.3)
     sign = 1 - 2.0 * jax.random.bernoulli(k4, 0.5, (BATCH, units))
     kernels = {
-        "forward product": lambda *a: a[3] @ a[2].T,
-        "table": lambda *a: fast_bernoulli_flip(*a, False),
-        "table and entropy": lambda *a: fast_bernoulli_flip(*a, True),
-        "textbook table": lambda *a: bernoulli_flip(*a, False),
-        "textbook table and entropy": lambda *a: bernoulli_flip(*a, True),
+        "forward product": lambda logits, fired, w, s: s @ w.T,
+        "table": partial(fast_bernoulli_flip, with_entropy=False),
+        "table and entropy": partial(fast_bernoulli_flip, with_entropy=True),
+        "textbook table": partial(bernoulli_flip, with_entropy=False),
+        "textbook table and entropy": partial(bernoulli_flip, with_entropy=True),
     }
 
     def looped(kernel) -> Run:
@@ -146,6 +149,7 @@ def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
 
 
 def step_table(title: str, timings: Timings) -> Table:
+    """Step times of a network's contenders."""
     table = Table("method", "ms / step", f"/ {YARDSTICK}", title=title)
     for name in timings.rounds:
         ratio = timings.ratio(name, YARDSTICK)
@@ -198,7 +202,7 @@ def check(results: dict[str, float], console: Console) -> bool:
 
 def main() -> None:
     """Measures, prints, writes."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description="How long a training step takes.")
     parser.add_argument("--rounds", type=int, default=20, help="alternating runs of each contender")
     parser.add_argument("--out", type=Path, default=HERE, help="directory for results and plots")
     arguments = parser.parse_args()
@@ -220,7 +224,7 @@ def main() -> None:
 
     # Apart from the rest: the textbook's [B, O, I] arrays empty the caches for whoever runs next.
     for depth in (1, 3):
-        pair = {"hnca": hnca.HNCA(), "textbook tables": TextbookHNCA(hnca.HNCA())}
+        pair = {"hnca": hnca.HNCA(), "textbook tables": TextbookHNCA()}
         timings = alternate(vae_contenders([UNITS] * depth, pair), max(rounds // 4, 3), STEPS)
         results[f"vae-{depth}: hnca / textbook tables"] = timings.ratio("hnca", "textbook tables")
 

@@ -14,6 +14,10 @@ class TextbookHNCA(hnca.AbstractEstimator):
 
     method: hnca.HNCA
     unbiased: ClassVar[bool] = True
+    reevaluates: ClassVar[bool] = False
+
+    def __init__(self):
+        self.method = hnca.HNCA()
 
     def init(self, graph):
         """As HNCA."""

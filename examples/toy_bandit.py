@@ -5,7 +5,6 @@ for naming the pattern. The agent is three layers of stochastic units; nothing t
 was right.
 """
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
@@ -14,6 +13,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 import hnca
+from hnca.models import bandit_policy
+from hnca.training import TrainState, make_epoch
 
 BITS, PATTERNS, UNITS = 24, 8, 32
 BATCH, STEPS_PER_EPOCH, EPOCHS = 50, 100, 40
@@ -25,69 +26,32 @@ METHODS = {
 }
 
 
-def make_policy(key) -> hnca.Graph:
-    """Two hidden layers of units with values -1 and 1, and a choice among the patterns."""
-    k1, k2, k3 = jax.random.split(key, 3)
-    return hnca.Graph(
-        nodes=[
-            hnca.Node("h1", hnca.Bernoulli(BITS, UNITS, values=(-1, 1), key=k1), parents=["x"]),
-            hnca.Node("h2", hnca.Bernoulli(UNITS, UNITS, values=(-1, 1), key=k2), parents=["h1"]),
-            hnca.Node("action", hnca.Categorical(UNITS, PATTERNS, key=k3), parents=["h2"]),
-        ],
-        objective=[hnca.Reward("reward", parents=["action"])],
-    )
-
-
 def show_patterns(key):
-    """A batch of noisy patterns and their numbers."""
+    """One step's task: a batch of noisy patterns, and a reward for naming them."""
     patterns = jax.random.bernoulli(jax.random.key(0), 0.5, (PATTERNS, BITS))
     k1, k2 = jax.random.split(key)
     y = jax.random.randint(k1, (BATCH,), 0, PATTERNS)
     flipped = jax.random.bernoulli(k2, 0.1, (BATCH, BITS))
-    return (patterns[y] ^ flipped).astype(jnp.float32), y
-
-
-def make_epoch(estimator: hnca.AbstractEstimator, optimizer):
-    """One compiled program for an epoch of training steps."""
-
-    def step(carry, key):
-        policy, opt_state, state = carry
-        k1, k2 = jax.random.split(key)
-        x, y = show_patterns(k1)
-        sample = policy.sample(k2, x=x)
-        reward = (sample["action"] == y).astype(jnp.float32)
-        estimate, state = estimator(policy, sample, state, reward=reward)
-        variance = mean_variance(policy, sample, estimate)
-        updates, opt_state = optimizer.update(estimate.grads, opt_state)
-        policy = eqx.apply_updates(policy, updates)
-        return (policy, opt_state, state), (reward.mean(), variance)
-
-    return eqx.filter_jit(lambda carry, keys: jax.lax.scan(step, carry, keys))
-
-
-def mean_variance(policy, sample, estimate):
-    """Mean gradient variance over all parameters."""
-    variances, counts = (
-        hnca.gradient_variance(policy, sample, estimate),
-        hnca.parameter_counts(policy),
-    )
-    total = sum((variances[name] * counts[name] for name in counts), jnp.zeros(()))
-    return total / sum(counts.values())
+    x = (patterns[y] ^ flipped).astype(jnp.float32)
+    return {"x": x}, lambda sample: sample["action"] == y
 
 
 def train(estimator: hnca.AbstractEstimator, advance) -> tuple[float, float]:
-    """Reward and gradient variance over the last epoch."""
+    """Reward and gradient variance, a mean over all parameters, in the last epoch."""
+    policy = bandit_policy(BITS, [UNITS, UNITS], PATTERNS, key=jax.random.key(1))
+    counts = hnca.parameter_counts(policy)
     optimizer = hnca.maximize(optax.adam(1e-3))
-    policy = make_policy(jax.random.key(1))
-    opt_state = optimizer.init(policy)  # pyright: ignore[reportArgumentType]
-    carry = policy, opt_state, estimator.init(policy)
-    epoch = make_epoch(estimator, optimizer)
-    rewards = variances = jnp.zeros(1)
+    state = TrainState.start(policy, estimator, optimizer, jax.random.key(2))
+    epoch = make_epoch(estimator, optimizer, show_patterns)
+    reward = variance = float("nan")
     for number in range(EPOCHS):
         keys = jax.random.split(jax.random.key(100 + number), STEPS_PER_EPOCH)
-        carry, (rewards, variances) = epoch(carry, keys)
-        advance(float(rewards.mean()))
-    return float(rewards.mean()), float(variances.mean())
+        state, metrics = epoch(state, keys)
+        reward = float(metrics["value"].mean())
+        totals = [count * metrics[f"variance/{name}"].mean() for name, count in counts.items()]
+        variance = float(sum(totals) / sum(counts.values()))
+        advance(reward)
+    return reward, variance
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ def influence_variance(case: Case, *estimators: hnca.AbstractEstimator) -> list[
             estimator.assign(case.graph, sample, values, estimator.init(case.graph), None)[0]
             for estimator in estimators
         ]
-        return [gradients(nodes_alone, sample, credit) for credit in assigned]
+        return [gradients(nodes_alone, each) for each in assigned]
 
     results = of_single_samples(influence, sample, rewards)
     return [jax.tree.leaves(variance(result, probability)) for result in results]

@@ -5,9 +5,15 @@ from .baselines import MovingAverage as MovingAverage
 from .credit import Estimate as Estimate
 from .credit import gradient_variance as gradient_variance
 from .credit import parameter_counts as parameter_counts
+from .estimators import ARM as ARM
 from .estimators import HNCA as HNCA
 from .estimators import AbstractEstimator as AbstractEstimator
+from .estimators import DisARM as DisARM
+from .estimators import LeaveOneOut as LeaveOneOut
+from .estimators import LocalExpectation as LocalExpectation
 from .estimators import Reinforce as Reinforce
+from .estimators import StraightThrough as StraightThrough
+from .estimators import make_estimator as make_estimator
 from .exact import configurations as configurations
 from .exact import exact_gradient as exact_gradient
 from .graph import AbstractComponent as AbstractComponent

@@ -21,10 +21,13 @@ Statistic = Callable[[Float[Array, "B ..."]], Float[Array, " B"]]  # of a map's 
 
 
 class Counterfactuals:
-    """The tables of one sample. What two askers need is computed once."""
+    """The tables of one sample. What two askers need is computed once.
 
-    def __init__(self, graph: Graph, sample: Sample):
-        self.graph, self.sample = graph, sample
+    With `brute_force`, everything is evaluated anew for each value of each unit.
+    """
+
+    def __init__(self, graph: Graph, sample: Sample, brute_force: bool = False):
+        self.graph, self.sample, self.brute_force = graph, sample, brute_force
         self._policies: dict[tuple[str, str], list[Table]] = {}
 
     def message(self, child: str, name: str) -> Table:
@@ -42,6 +45,9 @@ class Counterfactuals:
 
     def activation(self, map: Affine, statistic: Statistic, parents: Sequence[str], name: str):
         """Change of a statistic of a linear map's outputs, for the units of its parent `name`."""
+        if self.brute_force:
+            of_units = self._function_of(jax.vmap(map), parents, name)
+            return self.function(lambda units: statistic(of_units(units)), name)
         outputs = jax.vmap(map)(self.graph.features(self.sample, parents))
         weight = self._columns(map, parents, name)
         return affine_change(statistic, outputs, weight, self.graph[name].layer, self.sample[name])
@@ -64,8 +70,8 @@ class Counterfactuals:
         taken, values = self.sample[name], self.sample[node.name]
         statistics: list[Statistic] = [lambda logits: child.log_prob(logits, values)]
         statistics += [child.entropy] * with_entropy
-        if not isinstance(child.logits, Affine):
-            of_units = self._function_of(node, name)
+        if self.brute_force or not isinstance(child.logits, Affine):
+            of_units = self._function_of(child, node.parents, name)
             functions = [lambda units, s=s: s(of_units(units)) for s in statistics]
             return [self.function(function, name) for function in functions]
         logits = child(self.graph.features(self.sample, node.parents))
@@ -97,16 +103,18 @@ class Counterfactuals:
         start = self.graph.features(self.sample, before).shape[1]
         return map.weight[:, start : start + self.graph[name].layer.width]
 
-    def _function_of(self, node: Node, name: str) -> Callable[..., Float[Array, "B ..."]]:
-        """The node's logits as a function of the expanded values of one parent."""
-        expanded = {parent: self.graph.expand(self.sample, parent) for parent in node.parents}
+    def _function_of(
+        self, map: Callable, parents: Sequence[str], name: str
+    ) -> Callable[..., Float[Array, "B ..."]]:
+        """A map of the parents side by side, as a function of one parent's expanded values."""
+        expanded = {parent: self.graph.expand(self.sample, parent) for parent in parents}
 
-        def logits(units: Float[Array, "B U *K"]) -> Float[Array, "B ..."]:
+        def outputs(units: Float[Array, "B U *K"]) -> Float[Array, "B ..."]:
             parts = (expanded | {name: units}).values()
             features = [part.reshape(self.sample.batch, -1) for part in parts]
-            return node.layer(jnp.concatenate(features, axis=1))
+            return map(jnp.concatenate(features, axis=1))
 
-        return logits
+        return outputs
 
 
 def affine_change(

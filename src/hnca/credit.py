@@ -1,6 +1,6 @@
 """From credit to gradients: d objective / d logit in, d objective / d parameter out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -20,6 +20,7 @@ class Estimate(NamedTuple):
     credit: Credit  # estimate of d objective / d logit, per example, direct dependence included
     grads: Graph  # a pytree like the graph: batch mean of the objective's gradient, uphill
     value: Float[Array, " B"]  # the objective of the sample
+    others: tuple[tuple[Sample, Credit], ...] = ()  # further samples of a method that credits them
 
 
 def direct_credit(graph: Graph, sample: Sample) -> Credit:
@@ -36,15 +37,16 @@ def added(*parts: Credit) -> Credit:
     return total
 
 
-def gradients(graph: Graph, sample: Sample, credit: Credit) -> Graph:
+def gradients(graph: Graph, assigned: Sequence[tuple[Sample, Credit]]) -> Graph:
     """Batch mean of the gradient of the objective: the vector-Jacobian product of each layer's
     own logits function with its credit, and the derivative of the components that have
-    parameters of their own."""
+    parameters of their own. The latter is taken at the first sample only."""
+    sample = assigned[0][0]
 
     def surrogate(graph: Graph) -> Float[Array, ""]:
         total = jnp.zeros(())
         for name, node in graph.conditionals.items():
-            total += _credited_logits(node.layer, _seen(graph, sample, node, credit[name]))
+            total += _credited_logits(node.layer, _seen(graph, node, name, assigned))
         for component in graph.objective:
             if component.differentiated:
                 total += jnp.sum(component.value(graph, sample))
@@ -65,15 +67,15 @@ def gradient_variance(
     """
     conditionals = graph.conditionals
     components = {component.name: component for component in graph.objective}
+    assigned = [(sample, estimate.credit), *estimate.others]
 
     def variance(name: str) -> Float[Array, ""]:
         if name not in conditionals:
             value = lambda component, sample: jnp.sum(component.value(graph, sample))
             return _per_example_variance(value, components[name], sample)
-        layer = conditionals[name].layer
-        seen = _seen(graph, sample, conditionals[name], estimate.credit[name])
+        layer, seen = conditionals[name].layer, _seen(graph, conditionals[name], name, assigned)
         if isinstance(layer.logits, Affine):
-            return _affine_variance(*seen)
+            return _affine_variance(seen)
         return _per_example_variance(_credited_logits, layer, seen)
 
     return {name: variance(name) for name in parameter_counts(graph)}
@@ -91,29 +93,35 @@ def _size(module: PyTree) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(module, eqx.is_inexact_array)))
 
 
-Seen = tuple[Float[Array, "B I"], Float[Array, "B ..."]]  # a layer's inputs and its credit
+# What a layer saw and was credited with, in each of the samples that have credit for it.
+Seen = list[tuple[Float[Array, "B I"], Float[Array, "B ..."]]]
 
 
-def _seen(graph: Graph, sample: Sample, node: Node, credit: Float[Array, "B ..."]) -> Seen:
-    return graph.features(sample, node.parents), jax.lax.stop_gradient(credit)
+def _seen(graph: Graph, node: Node, name: str, assigned: Sequence[tuple[Sample, Credit]]) -> Seen:
+    return [
+        (graph.features(sample, node.parents), jax.lax.stop_gradient(credit[name]))
+        for sample, credit in assigned
+        if name in credit
+    ]
 
 
 def _credited_logits(layer: AbstractLayer, seen: Seen) -> Float[Array, ""]:
     """Its derivative is the vector-Jacobian product of the logits with their credit."""
-    features, credit = seen
-    return jnp.vdot(credit, layer(features))
+    parts = [jnp.vdot(credit, layer(features)) for features, credit in seen]
+    return sum(parts, jnp.zeros(()))
 
 
-def _affine_variance(
-    features: Float[Array, "B I"], credit: Float[Array, "B ..."]
-) -> Float[Array, ""]:
-    """The gradient of weight and bias is credit x [features, 1]: its two moments are matrix
+def _affine_variance(seen: Seen) -> Float[Array, ""]:
+    """The gradient of weight and bias is a sum of credit x [features, 1]: its moments are matrix
     products over the batch."""
-    batch = len(features)
-    credit = credit.reshape(batch, -1)
-    inputs = jnp.concatenate([features, jnp.ones((batch, 1), features.dtype)], axis=1)
-    mean = credit.T @ inputs / batch
-    mean_square = (credit**2).T @ inputs**2 / batch
+    batch = len(seen[0][0])
+    ones = jnp.ones((batch, 1))
+    inputs = [jnp.concatenate([features, ones], axis=1) for features, _ in seen]
+    credits = [credit.reshape(batch, -1) for _, credit in seen]
+    pairs = list(zip(credits, inputs, strict=True))
+    mean = sum(c.T @ x for c, x in pairs) / batch
+    products = [(c * d).T @ (x * y) for c, x in pairs for d, y in pairs]
+    mean_square = sum(products) / batch
     return jnp.mean(jnp.maximum(mean_square - mean**2, 0))
 
 

@@ -156,6 +156,23 @@ class Graph(eqx.Module):
             )
         return sample
 
+    def resample(
+        self, key: PRNGKeyArray, sample: Sample, name: str, values: Num[Array, "B ..."]
+    ) -> Sample:
+        """The sample with other values of one node, and all that descends from it drawn anew."""
+        changed, drawn, logits = {name}, sample.values | {name: values}, dict(sample.logits)
+        keys = jax.random.split(key, len(self.nodes))
+        for node, node_key in zip(self.nodes, keys, strict=True):
+            if changed.intersection(node.parents):
+                so_far = Sample(drawn, logits, sample.log_prob)
+                logits[node.name] = node.layer(self.features(so_far, node.parents))
+                drawn[node.name] = node.layer.sample(logits[node.name], node_key)
+                changed.add(node.name)
+        log_probs = [
+            node.layer.log_prob(logits[node.name], drawn[node.name]) for node in self.nodes
+        ]
+        return Sample(drawn, logits, sum(log_probs, jnp.zeros(sample.batch)))
+
     def features(self, sample: Sample, names: Sequence[str]) -> Float[Array, "B I"]:
         """The named values side by side, as a layer takes them."""
         parts = [self.expand(sample, name).reshape(sample.batch, -1) for name in names]

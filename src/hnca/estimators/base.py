@@ -1,7 +1,7 @@
 """What every estimator is: a way to assign credit to the logits of the nodes."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import equinox as eqx
 import jax
@@ -9,9 +9,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
 from ..credit import Credit, Estimate, added, direct_credit, gradients
-from ..graph import AbstractComponent, Graph, Sample
+from ..graph import AbstractComponent, Graph, Node, Sample
+from ..units import Bernoulli
 
 Values = Mapping[str, Float[Array, " B"]]  # of components, by their names
+Assigned = list[tuple[Sample, Credit]]  # the sample's credit, and that of other samples if any
 
 
 class AbstractEstimator(eqx.Module):
@@ -21,6 +23,7 @@ class AbstractEstimator(eqx.Module):
     """
 
     unbiased: eqx.AbstractClassVar[bool]
+    reevaluates: eqx.AbstractClassVar[bool]  # needs the objective of samples of its own
 
     @abstractmethod
     def init(self, graph: Graph) -> PyTree:
@@ -34,9 +37,10 @@ class AbstractEstimator(eqx.Module):
         values: Values,
         state: PyTree,
         key: PRNGKeyArray | None,
-    ) -> tuple[Credit, PyTree]:
+    ) -> tuple[Assigned, PyTree]:
         """The credit of every node for its influence on the objective, given the `values` of the
-        components; direct dependence on parameters is not its concern."""
+        components; direct dependence on parameters is not its concern. First that of the sample;
+        a method that draws others, whose nodes have other parents' values, adds theirs."""
 
     @eqx.filter_jit
     def __call__(
@@ -49,12 +53,15 @@ class AbstractEstimator(eqx.Module):
         key: PRNGKeyArray | None = None,
     ) -> tuple[Estimate, PyTree]:
         """One estimate, and the state for the next one."""
+        if self.reevaluates:
+            _refuse_opaque(graph, self)
         values = graph.component_values(sample, reward)
-        influence, state = self.assign(graph, sample, values, state, key)
-        credit = added(influence, direct_credit(graph, sample))
-        credit, state = jax.lax.stop_gradient((credit, state))
+        assigned, state = self.assign(graph, sample, values, state, key)
+        (_, influence), *others = jax.lax.stop_gradient(assigned)
+        credit = added(influence, jax.lax.stop_gradient(direct_credit(graph, sample)))
+        grads = gradients(graph, [(sample, credit), *others])
         value = total(graph.objective, values, sample)
-        return Estimate(credit, gradients(graph, sample, credit), value), state
+        return Estimate(credit, grads, value, tuple(others)), jax.lax.stop_gradient(state)
 
 
 def total(
@@ -62,3 +69,39 @@ def total(
 ) -> Float[Array, " B"]:
     """Sum of the values of these components."""
     return sum((values[part.name] for part in components), jnp.zeros(sample.batch))
+
+
+def downstream_value(graph: Graph, sample: Sample, name: str) -> Float[Array, " B"]:
+    """Sum of the components downstream of a node, in another sample."""
+    components = graph.downstream(name)
+    values = {component.name: component.value(graph, sample) for component in components}
+    return total(components, values, sample)
+
+
+def required(key: PRNGKeyArray | None, estimator: AbstractEstimator) -> PRNGKeyArray:
+    """The key of an estimator that draws samples of its own."""
+    if key is None:
+        raise ValueError(f"{type(estimator).__name__} draws samples of its own: pass key=")
+    return key
+
+
+def bernoulli_nodes(graph: Graph, estimator: AbstractEstimator) -> Iterator[tuple[Node, Bernoulli]]:
+    """The nodes with their layers, for a method that is for Bernoulli units only."""
+    for node in graph.nodes:
+        if not isinstance(node.layer, Bernoulli):
+            method = type(estimator).__name__
+            raise ValueError(f"{method} is for Bernoulli units; node '{node.name}' has others")
+        yield node, node.layer
+
+
+def _refuse_opaque(graph: Graph, estimator: AbstractEstimator) -> None:
+    """What can only be observed cannot be evaluated for another sample."""
+    from .registry import REGISTRY
+
+    for component in graph.objective:
+        if component.opaque:
+            fit = [name for name, entry in REGISTRY.items() if not entry.make().reevaluates]
+            raise ValueError(
+                f"{type(estimator).__name__} evaluates the objective for samples of its own, but"
+                f" Reward '{component.name}' is known only for what was done; use {', '.join(fit)}"
+            )

@@ -11,7 +11,7 @@ from ..baselines import AbstractBaseline, NoBaseline
 from ..counterfactual import Counterfactuals, Table
 from ..credit import Credit
 from ..graph import AbstractComponent, Graph, Node, Sample
-from .base import AbstractEstimator, Values, total
+from .base import AbstractEstimator, Assigned, Values, total
 
 
 class Route(NamedTuple):
@@ -52,6 +52,7 @@ class HNCA(AbstractEstimator):
     prune_children: bool = eqx.field(static=True)
     downstream_only: bool = eqx.field(static=True)
     unbiased: ClassVar[bool] = True
+    reevaluates: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -80,8 +81,14 @@ class HNCA(AbstractEstimator):
         values: Values,
         state: PyTree,
         key: PRNGKeyArray | None,
-    ) -> tuple[Credit, PyTree]:
-        tables = Counterfactuals(graph, sample)
+    ) -> tuple[Assigned, PyTree]:
+        return self.assign_from(Counterfactuals(graph, sample), values, state)
+
+    def assign_from(
+        self, tables: Counterfactuals, values: Values, state: PyTree
+    ) -> tuple[Assigned, PyTree]:
+        """The same, by any tables of the sample."""
+        graph, sample = tables.graph, tables.sample
         credit: Credit = {}
         next_state = {node.name: {} for node in graph.nodes}
         for node in graph.nodes:
@@ -95,7 +102,7 @@ class HNCA(AbstractEstimator):
                     next_state[node.name][route.label] = self.baseline.update(average, signal)
                 weights += _hindsight(tables, node, route) * worth
             credit[node.name] = node.layer.expected_score(sample.logits[node.name], weights)
-        return credit, next_state
+        return [(sample, credit)], next_state
 
     def _routes(self, graph: Graph, node: Node) -> dict[Route, list[AbstractComponent]]:
         """The components that credit the node, by the way on which they do."""

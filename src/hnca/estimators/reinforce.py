@@ -7,7 +7,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 from ..baselines import AbstractBaseline, NoBaseline
 from ..credit import Credit
 from ..graph import Graph, Sample
-from .base import AbstractEstimator, Values, total
+from .base import AbstractEstimator, Assigned, Values, total
 
 
 class Reinforce(AbstractEstimator):
@@ -16,6 +16,7 @@ class Reinforce(AbstractEstimator):
 
     baseline: AbstractBaseline
     unbiased: ClassVar[bool] = True
+    reevaluates: ClassVar[bool] = False
 
     def __init__(self, baseline: AbstractBaseline | None = None):
         self.baseline = baseline or NoBaseline()
@@ -30,12 +31,13 @@ class Reinforce(AbstractEstimator):
         values: Values,
         state: PyTree,
         key: PRNGKeyArray | None,
-    ) -> tuple[Credit, PyTree]:
-        credit, next_state = {}, {}
+    ) -> tuple[Assigned, PyTree]:
+        credit: Credit = {}
+        next_state = {}
         for node in graph.nodes:
             signal = total(graph.downstream(node.name), values, sample)
             gain = signal - self.baseline.value(state[node.name])
             weights = node.layer.indicator(sample[node.name]) * gain[None, :, None]
             credit[node.name] = node.layer.expected_score(sample.logits[node.name], weights)
             next_state[node.name] = self.baseline.update(state[node.name], signal)
-        return credit, next_state
+        return [(sample, credit)], next_state

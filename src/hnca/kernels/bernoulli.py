@@ -121,10 +121,10 @@ def _plain_form(with_entropy: bool, logits, weight, sign) -> Flip:
 
     def body(logits, weight):
         pairs = [(a[:, None], sign * w[None, :]) for a, w in zip(logits, weight, strict=True)]
-        changes = [sum(softplus_change(old, move) - move / 2 for old, move in pairs)]
-        if with_entropy:
-            changes.append(sum(entropy(old + move) - entropy(old) for old, move in pairs))
-        return changes
+        change = sum(softplus_change(old, move) - move / 2 for old, move in pairs)
+        if not with_entropy:
+            return [change]
+        return [change, sum(entropy(old + move) - entropy(old) for old, move in pairs)]
 
     return sum_blocks(body, [sign] * (1 + with_entropy), arrays)
 

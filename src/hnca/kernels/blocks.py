@@ -22,6 +22,8 @@ def sum_blocks(
     body: Callable[..., PyTree], shape: PyTree, arrays: Sequence[Float[Array, "blocks rows ..."]]
 ) -> PyTree:
     """Sums body(block of each array) over the blocks. `shape` is a pytree like the sum."""
+    if len(arrays[0]) == 1:
+        return body(*(array[0] for array in arrays))
 
     def add(total, block):
         return jax.tree.map(jnp.add, total, body(*block)), None

@@ -80,10 +80,10 @@ def _plain_form(with_entropy: bool, logits, weight, category) -> Switch:
             (old[None, :, None], w[:, None, :] - v[None])
             for old, w, v in zip(logits, weight, was, strict=True)
         ]
-        changes = [sum(softplus_change(old, move) for old, move in pairs)]
-        if with_entropy:
-            changes.append(sum(entropy(old + move) - entropy(old) for old, move in pairs))
-        return changes
+        change = sum(softplus_change(old, move) for old, move in pairs)
+        if not with_entropy:
+            return [change]
+        return [change, sum(entropy(old + move) - entropy(old) for old, move in pairs)]
 
     return sum_blocks(body, _shape(weight, category, with_entropy), [logits, weight])
 

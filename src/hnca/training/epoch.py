@@ -66,7 +66,8 @@ def make_epoch(
             variances = gradient_variance(state.graph, sample, estimate)
             metrics |= {f"variance/{name}": value for name, value in variances.items()}
         params = eqx.filter(state.graph, eqx.is_inexact_array)
-        updates, opt_state = optimizer.update(estimate.grads, state.opt_state, params)
+        grads = eqx.filter(estimate.grads, eqx.is_inexact_array)
+        updates, opt_state = optimizer.update(grads, state.opt_state, params)
         graph = eqx.apply_updates(state.graph, updates)
         return TrainState(graph, opt_state, estimator_state, key, state.step + 1), metrics
 

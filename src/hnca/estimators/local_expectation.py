@@ -1,0 +1,38 @@
+"""Local expectation gradients: what HNCA computes, by brute force."""
+
+from typing import ClassVar
+
+from jaxtyping import PRNGKeyArray, PyTree
+
+from ..baselines import AbstractBaseline
+from ..counterfactual import Counterfactuals
+from ..graph import Graph, Sample
+from .base import AbstractEstimator, Assigned, Values
+from .hnca import HNCA
+
+
+class LocalExpectation(AbstractEstimator):
+    """Local expectation gradients (Titsias and Lázaro-Gredilla 2015) for any graph: every child and
+    every function is evaluated from scratch for each value of each unit. The credit is HNCA's;
+    the price is what the paper's message passing saves."""
+
+    method: HNCA
+    unbiased: ClassVar[bool] = True
+    reevaluates: ClassVar[bool] = False
+
+    def __init__(self, baseline: AbstractBaseline | None = None):
+        self.method = HNCA(baseline)
+
+    def init(self, graph: Graph) -> PyTree:
+        return self.method.init(graph)
+
+    def assign(
+        self,
+        graph: Graph,
+        sample: Sample,
+        values: Values,
+        state: PyTree,
+        key: PRNGKeyArray | None,
+    ) -> tuple[Assigned, PyTree]:
+        tables = Counterfactuals(graph, sample, brute_force=True)
+        return self.method.assign_from(tables, values, state)

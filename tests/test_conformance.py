@@ -1,0 +1,259 @@
+"""What every registered estimator has to do: one table, a row a test, a column a method."""
+
+from functools import cache
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hnca
+from enumeration import assert_trees_close, estimates, expectation
+from graphs import Case, bandit, bits, categorical_hidden, elbo, keys, lively, two_heads
+from hnca import Bernoulli, Entropy, Function, Graph, LogProb, Node
+from hnca.counterfactual import Counterfactuals
+from hnca.estimators import REGISTRY, LeaveOneOut, make_estimator
+
+KEY = jax.random.key(7)
+DRAWS = 100_000
+METHODS = list(REGISTRY)
+DRAWING = ["loo", "loo-independent", "disarm", "arm"]  # samples of their own
+BERNOULLI_ONLY = ["disarm", "arm", "straight-through"]
+
+
+def tiny() -> Case:
+    """Two layers, a skip connection, both codings: every kind of path, few units."""
+    k = keys(3)
+    graph = Graph(
+        nodes=[
+            Node("h1", Bernoulli(2, 2, key=next(k)), ["x"]),
+            Node("h2", Bernoulli(4, 2, values=(-1, 1), key=next(k)), ["h1", "x"]),
+        ],
+        objective=[
+            LogProb("x", Bernoulli(4, 2, key=next(k)), ["h1", "h2"]),
+            LogProb("h1", Bernoulli(2, 2, key=next(k)), ["h2"]),
+            LogProb("h2", Bernoulli(0, 2, values=(-1, 1), key=next(k))),
+            Entropy("h1"),
+            Entropy("h2"),
+        ],
+    )
+    return Case(lively(graph), {"x": bits(1, 2)})
+
+
+def one_estimate(name: str, graph: Graph, sample: hnca.Sample, key=KEY) -> hnca.Estimate:
+    estimator = make_estimator(name)
+    return estimator(graph, sample, estimator.init(graph), key=key)[0]
+
+
+@cache
+def mean_and_error(name: str):
+    """Mean of many independent estimates of one example, and its standard error."""
+    case, estimator = tiny(), make_estimator(name)
+    state = estimator.init(case.graph)
+
+    def one(key):
+        first, second = jax.random.split(key)
+        sample = case.graph.sample(first, **case.context)
+        return estimator(case.graph, sample, state, key=second)[0].grads
+
+    grads = eqx.filter_jit(jax.vmap(one))(jax.random.split(KEY, DRAWS))
+    moments = lambda leaf: (np.mean(leaf, axis=0), np.std(leaf, axis=0) / DRAWS**0.5)
+    return [moments(leaf) for leaf in jax.tree.leaves(grads)]
+
+
+@cache
+def exact():
+    case = tiny()
+    return jax.tree.leaves(hnca.exact_gradient(case.graph, **case.context)[1])
+
+
+def largest_z(name: str) -> float:
+    scores = [
+        np.abs(mean - truth) / np.maximum(error, 1e-12)
+        for (mean, error), truth in zip(mean_and_error(name), exact(), strict=True)
+    ]
+    return max(float(score.max()) for score in scores if score.size)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_unbiased(name):
+    """By exact expectation, or where a method draws samples of its own, by z-scores of every
+    coordinate. A biased method has to fail."""
+    case, estimator = tiny(), make_estimator(name)
+    if name in DRAWING:
+        assert largest_z(name) < 5
+        return
+    _, gradient = hnca.exact_gradient(case.graph, **case.context)
+    ((estimate, probability),) = estimates(case, estimator, [estimator.init(case.graph)])
+    mean = expectation(estimate.grads, probability)
+    if estimator.unbiased:
+        assert_trees_close(mean, gradient)
+        return
+    pairs = zip(jax.tree.leaves(mean), jax.tree.leaves(gradient), strict=True)
+    bias = [np.abs(np.squeeze(m) - np.squeeze(g)) for m, g in pairs]
+    worst = max(float(part.max()) for part in bias if part.size)
+    print(f"{name}: largest bias of a coordinate {worst:.3f}")
+    assert worst > 0.01, "called biased, but is not"
+
+
+def test_z_scores_can_fail():
+    """The bias of straight-through would be seen by the sampling row as well."""
+    assert largest_z("straight-through") > 5
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_jit_vmap_and_pytree_state(name):
+    case, estimator = tiny(), make_estimator(name)
+    state = estimator.init(case.graph)
+    assert all(eqx.is_array(leaf) for leaf in jax.tree.leaves(state))
+    keys = jax.random.split(KEY, 3)
+
+    def run(key):
+        sample = case.graph.sample(key, **case.context)
+        estimate, after = estimator(case.graph, sample, state, key=key)
+        return estimate.credit, estimate.grads, estimate.value, after
+
+    side_by_side = jax.vmap(run)(keys)
+    one_by_one = [jax.jit(run)(key) for key in keys]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *one_by_one)
+    assert_trees_close(side_by_side, stacked, rtol=1e-9)
+    assert jax.tree.structure(one_by_one[0][3]) == jax.tree.structure(state)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_one_trace_per_shape(name):
+    case, estimator, traces = tiny(), make_estimator(name), []
+
+    @eqx.filter_jit
+    def run(graph, state, key):
+        traces.append(None)
+        sample = graph.sample(key, **case.context)
+        return estimator(graph, sample, state, key=key)
+
+    state = estimator.init(case.graph)
+    for key in jax.random.split(KEY, 3):
+        _, state = run(case.graph, state, key)
+    assert len(traces) == 1
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_constant_objective_gives_no_credit_on_average(name):
+    k = keys()
+    graph = Graph(
+        [
+            Node("h1", Bernoulli(2, 2, key=next(k)), ["x"]),
+            Node("h2", Bernoulli(2, 2, key=next(k)), ["h1"]),
+        ],
+        [Function("constant", lambda h1, h2: 3 + 0 * h1.sum(-1) + 0 * h2.sum(-1), ["h1", "h2"])],
+    )
+    sample = lively(graph).sample(KEY, x=jnp.ones((DRAWS, 2)))
+    for credit in one_estimate(name, lively(graph), sample).credit.values():
+        error = np.std(credit, axis=0) / DRAWS**0.5
+        assert np.all(np.abs(np.mean(credit, axis=0)) <= 5 * error + 1e-12)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_no_credit_from_what_a_layer_cannot_reach(name):
+    k = keys()
+    graph = Graph(
+        [
+            Node("h", Bernoulli(2, 2, key=next(k)), ["x"]),
+            Node("left", Bernoulli(2, 2, key=next(k)), ["h"]),
+            Node("right", Bernoulli(2, 2, key=next(k)), ["h"]),
+        ],
+        [Function("cost", lambda left: left @ jnp.array([1.0, -2.0]), ["left"])],
+    )
+    sample = graph.sample(KEY, x=jnp.ones((20, 2)))
+    credit = one_estimate(name, graph, sample).credit
+    assert np.all(credit["right"] == 0)
+    assert np.any(credit["left"] != 0)
+    assert np.any(credit["h"] != 0)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_refusals(name):
+    estimator = make_estimator(name)
+    policy, (latents, context) = bandit(1).graph, categorical_hidden()
+    sample = policy.sample(KEY, x=jnp.ones((4, 3)))
+    call = lambda: estimator(policy, sample, estimator.init(policy), reward=jnp.ones(4), key=KEY)
+    if estimator.reevaluates:
+        message = r"Reward 'reward' is known only for what was done; use hnca, hnca\+baseline, rein"
+        with pytest.raises(ValueError, match=message):
+            call()
+    else:
+        assert call()[0].value.shape == (4,)
+    graph = Graph(latents.nodes, latents.objective[:-1])  # categorical, nothing opaque
+    sample = graph.sample(KEY, **context)
+    if name in BERNOULLI_ONLY:
+        with pytest.raises(ValueError, match="is for Bernoulli units; node 'c' has others"):
+            one_estimate(name, graph, sample)
+    else:
+        assert one_estimate(name, graph, sample).credit["c"].shape == (2, 2, 3)
+    if name in DRAWING:
+        case = tiny()
+        sample = case.graph.sample(KEY, **case.context)
+        with pytest.raises(ValueError, match="draws samples of its own: pass key="):
+            one_estimate(name, case.graph, sample, key=None)
+
+
+@pytest.mark.parametrize("make", [tiny, two_heads, categorical_hidden])
+def test_local_expectation_is_hnca_by_brute_force(make):
+    case, baseline = make(), hnca.MovingAverage()
+    sample = case.graph.sample(KEY, **case.context)
+    fast, slow = hnca.HNCA(baseline), hnca.LocalExpectation(baseline)
+    assert Counterfactuals(case.graph, sample, brute_force=True).brute_force
+    results = [
+        each(case.graph, sample, each.init(case.graph), reward=case.world(sample))
+        for each in (fast, slow)
+    ]
+    assert_trees_close(results[1], results[0], rtol=1e-9)
+
+
+def test_more_samples_less_variance():
+    """Leave-one-out with four samples instead of two; DisARM instead of ARM."""
+    case = elbo(2)
+    sample = case.graph.sample(KEY, x=jnp.tile(case.context["x"], (10_000, 1)))
+
+    def spread(estimator):
+        estimate, _ = estimator(case.graph, sample, {}, key=KEY)
+        return float(np.var(estimate.credit["h1"], axis=0).sum())
+
+    assert spread(LeaveOneOut(4)) < 0.8 * spread(LeaveOneOut(2))
+    assert spread(hnca.DisARM()) < 0.95 * spread(hnca.ARM())
+
+
+def test_variance_counts_all_samples_of_independent_passes():
+    """Against per-example gradients, which come from two passes each."""
+    case, estimator = elbo(2), make_estimator("loo-independent")
+    sample = case.graph.sample(KEY, x=jnp.tile(case.context["x"], (3, 1)))
+    estimate, _ = estimator(case.graph, sample, {}, key=KEY)
+    ((other, credit),) = estimate.others
+    for node in case.graph.nodes:
+        name, (parent,) = node.name, node.parents
+        each = [
+            jnp.einsum("bo,bi->boi", c[name], jnp.concatenate([s[parent], jnp.ones((6, 1))], 1))
+            for s, c in ((sample, estimate.credit), (other, credit))
+        ]
+        expected = np.var(each[0] + each[1], axis=0).mean()
+        got = hnca.gradient_variance(case.graph, sample, estimate)[name]
+        np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+
+def test_registry():
+    assert METHODS == [
+        "hnca",
+        "hnca+baseline",
+        "reinforce",
+        "reinforce+baseline",
+        "loo",
+        "loo-independent",
+        "disarm",
+        "arm",
+        "straight-through",
+        "local-expectation",
+    ]
+    with pytest.raises(ValueError, match=r"unknown estimator 'hcna'.*\n  hnca +credit by"):
+        make_estimator("hcna")
+    with pytest.raises(ValueError, match="at least 2 samples"):
+        LeaveOneOut(1)
