@@ -12,6 +12,14 @@ os.environ["XLA_FLAGS"] = " ".join(
 )
 
 import jax
+import pytest
 
 jax.config.update("jax_enable_x64", True)  # exact claims are checked to float64 rounding
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture(autouse=True)
+def forget_compiled_programs():
+    """Nothing is compiled twice across tests, and thousands of kept programs slow everything."""
+    yield
+    jax.clear_caches()

@@ -15,7 +15,6 @@ GRAPHS = [
     "diamond",
     "two-heads",
     "categorical-hidden",
-    "network-logits",
     "linear-and-function",
 ]
 

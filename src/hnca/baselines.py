@@ -40,7 +40,7 @@ class NoBaseline(AbstractBaseline):
 class MovingAverage(AbstractBaseline):
     """Exponential moving average of the signal's batch mean, from 0, updated after use."""
 
-    decay: int | float = 0.99
+    decay: int | float = eqx.field(default=0.99, static=True)
 
     def __check_init__(self):
         if not 0 <= self.decay < 1:

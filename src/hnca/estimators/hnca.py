@@ -22,7 +22,7 @@ class Route(NamedTuple):
 
     @property
     def label(self) -> str:
-        return "opaque" if self.opaque else "+".join(self.children)
+        return "straight" if self.opaque else f"through {', '.join(self.children)}"
 
     @property
     def centred(self) -> bool:
