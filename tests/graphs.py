@@ -211,6 +211,7 @@ def linear_and_function() -> Case:
             Linear("tanh", 3 + 6 + 2, 4, jnp.tanh, parents=["h", "c", "x"], key=next(k)),
             Linear("gate", 3, 2, jax.nn.sigmoid, parents=["h"], key=next(k)),
             Function("quadratic", Quadratic(jnp.array([0.3, -1.0, 0.5])), parents=["h", "c", "x"]),
+            Entropy("c"),
         ],
     )
     return Case(lively(graph), {"x": bits(2, 2)})

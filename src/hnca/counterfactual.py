@@ -43,7 +43,9 @@ class Counterfactuals:
         its parent `name`. The node may be one of the objective's."""
         return self._layer(node, name, with_entropy=False)[0]
 
-    def activation(self, map: Affine, statistic: Statistic, parents: Sequence[str], name: str):
+    def activation(
+        self, map: Affine, statistic: Statistic, parents: Sequence[str], name: str
+    ) -> Table:
         """Change of a statistic of a linear map's outputs, for the units of its parent `name`."""
         if self.brute_force:
             of_units = self._function_of(jax.vmap(map), parents, name)
@@ -89,8 +91,8 @@ class Counterfactuals:
                     logits, child.fired(values), by_category, category, with_entropy
                 )
             case Categorical(), Bernoulli():
-                weight, sign = _flip(weight, parent, taken)
-                by_unit = weight.reshape(child.units, child.categories, -1)
+                moves, sign = _flip(weight, parent, taken)
+                by_unit = moves.reshape(child.units, child.categories, -1)
                 flip = softmax_flip(logits, child.choice(values), by_unit, sign)
                 first, rest = [_flip_table(flip, parent, taken)], statistics[1:]
             case _:

@@ -172,7 +172,9 @@ class Bernoulli(AbstractLayer):
         key: PRNGKeyArray | None = None,
     ):
         """`logits` maps one example's inputs `[I]` to `[U]`; by default a matrix and a bias,
-        drawn from `key`."""
+        drawn from `key`. Where the layer is the child of another, HNCA has fast tables for the
+        default; any other map is evaluated once for each other value of each unit of the parent,
+        a few at a time."""
         if len(values) != 2 or values[0] == values[1]:
             raise ValueError(f"Bernoulli: values must be two different numbers, not {values}")
         self.inputs, self.units = inputs, units
@@ -264,7 +266,7 @@ class Categorical(AbstractLayer):
         key: PRNGKeyArray | None = None,
     ):
         """`logits` maps one example's inputs `[I]` to `[U, K]` (or that flattened); by default
-        a matrix and a bias, drawn from `key`."""
+        a matrix and a bias, drawn from `key`. What another map costs: see `Bernoulli`."""
         if categories < 2:
             raise ValueError(f"Categorical: categories must be at least 2, not {categories}")
         self.inputs, self.categories, self.units = inputs, categories, units
