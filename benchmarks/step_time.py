@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import matplotlib
@@ -69,7 +68,7 @@ def inputs() -> tuple[jax.Array, jax.Array]:
 
 def repeated(epoch, state, entries) -> Run:
     """Runs an epoch after another, each from where the last one ended."""
-    states = [jax.tree.map(lambda leaf: leaf.copy() if eqx.is_array(leaf) else leaf, state)]
+    states = [state]
 
     def run() -> None:
         states[0], metrics = epoch(states[0], entries)
@@ -82,7 +81,8 @@ def backpropagation(graph: hnca.Graph, objective, entries) -> Run:
     """The yardstick."""
     epoch = make_backpropagation_epoch(objective, OPTIMIZER)
     opt_state = OPTIMIZER.init(graph)  # pyright: ignore[reportArgumentType]
-    return repeated(epoch, (graph, opt_state, KEY), entries)
+    own = jax.tree.map(jnp.copy, (graph, KEY))
+    return repeated(epoch, (own[0], opt_state, own[1]), entries)
 
 
 def training(graph: hnca.Graph, estimator, task, entries, with_variance: bool = False) -> Run:

@@ -34,9 +34,10 @@ class TrainState(eqx.Module):
         optimizer: optax.GradientTransformation,
         key: PRNGKeyArray,
     ) -> "TrainState":
-        """The state before the first step."""
+        """The state before the first step. Its arrays are copies: training uses up its own."""
         opt_state = optimizer.init(eqx.filter(graph, eqx.is_inexact_array))
-        return TrainState(graph, opt_state, estimator.init(graph), key, jnp.zeros((), int))
+        state = TrainState(graph, opt_state, estimator.init(graph), key, jnp.zeros((), int))
+        return jax.tree.map(lambda leaf: leaf.copy() if eqx.is_array(leaf) else leaf, state)
 
 
 def make_epoch(
