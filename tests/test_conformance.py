@@ -197,6 +197,39 @@ def test_refusals(name):
             one_estimate(name, case.graph, sample, key=None)
 
 
+@pytest.mark.parametrize("name", ["hnca", "disarm", "arm"])
+def test_codings_that_are_not_exact_in_float32(name):
+    """A unit of 0.1 and 0.7 is treated as fired when it has, though 0.7 - 0.1 is rounded."""
+    with jax.enable_x64(False):
+        layer = Bernoulli(0, 1, values=(0.1, 0.7), key=KEY)
+        read = lambda b, x: 5 * b[..., 0] ** 2
+        graph = Graph([Node("b", layer)], [Function("f", read, ["b", "x"])])
+        sample = graph.sample(KEY, x=jnp.zeros((DRAWS, 1)))
+        graph.observe(**sample.values)
+        credit = np.asarray(one_estimate(name, graph, sample).credit["b"], np.float64)
+    error = np.std(credit) / DRAWS**0.5
+    assert abs(np.mean(credit) - 0.25 * 5 * (0.49 - 0.01)) <= 5 * error + 1e-6
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.float32])
+def test_any_precision(dtype):
+    """Parameters of low precision under x64, through every kernel."""
+    k = keys()
+    graph = Graph(
+        [
+            Node("a", Bernoulli(2, 40, key=next(k)), ["x"]),
+            Node("b", hnca.Categorical(40, 3, units=2, key=next(k)), ["a"]),
+            Node("c", Bernoulli(6, 40, key=next(k)), ["b"]),
+            Node("d", Bernoulli(40, 40, key=next(k)), ["c"]),
+        ],
+        [Function("f", lambda d: d.sum(-1) > 20, ["d"]), Entropy("d"), Entropy("b")],
+    )
+    graph = jax.tree.map(lambda leaf: leaf.astype(dtype), graph)
+    sample = graph.sample(KEY, x=jnp.ones((3, 2), dtype))
+    for credit in one_estimate("hnca", graph, sample).credit.values():
+        assert np.all(np.isfinite(np.asarray(credit, np.float64)))
+
+
 @pytest.mark.parametrize("make", [tiny, two_heads, categorical_hidden])
 def test_local_expectation_is_hnca_by_brute_force(make):
     case, baseline = make(), hnca.MovingAverage()

@@ -135,6 +135,21 @@ def test_several_rewards_go_by_name():
         TWO.graph.value(sample, {"late": jnp.ones(2)})
 
 
+def test_state_of_another_estimator():
+    sample = GRAPH.sample(KEY, x=X)
+    state = hnca.Reinforce(hnca.MovingAverage()).init(GRAPH)
+    with pytest.raises(ValueError, match=r"HNCA: this state is not from its own init\(graph\)"):
+        hnca.HNCA(hnca.MovingAverage())(GRAPH, sample, state, reward=jnp.ones(4))
+
+
+def test_misspelt_parent():
+    graph = Graph([Node("h1", layer(3, 2), ["x"]), Node("h2", layer(2, 2), ["h11"])])
+    with pytest.raises(ValueError, match=r"missing array 'h11': .* did you mean node 'h1'"):
+        graph.sample(KEY, x=X)
+    with pytest.raises(KeyError, match="no node 'h3'; the nodes are 'h1', 'h2'"):
+        graph["h3"]
+
+
 def test_function_that_mixes_examples():
     graph = Graph([H], [Function("f", lambda h: h.sum(), ["h"])])
     with pytest.raises(ValueError, match=r"Function 'f' must return shape \[4\]"):

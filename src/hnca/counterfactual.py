@@ -78,18 +78,18 @@ class Counterfactuals:
             return [self.function(function, name) for function in functions]
         logits = child(self.graph.features(self.sample, node.parents))
         weight = self._columns(child.logits, node.parents, name)
+        dtype = jnp.promote_types(jnp.result_type(logits, weight), jnp.float32)
+        logits, weight = logits.astype(dtype), weight.astype(dtype)
         match child, parent:
             case Bernoulli(), Bernoulli():
-                flips = bernoulli_flip(
-                    logits, child.fired(values), *_flip(weight, parent, taken), with_entropy
-                )
+                moves, sign = _flip(weight, parent, taken)
+                fired = child.fired(values).astype(dtype)
+                flips = bernoulli_flip(logits, fired, moves, sign, with_entropy)
                 return [_flip_table(flip, parent, taken) for flip in flips]
             case Bernoulli(), Categorical():
                 by_category = weight.reshape(-1, parent.units, parent.categories).swapaxes(1, 2)
-                category = parent.choice(taken)
-                return bernoulli_switch(
-                    logits, child.fired(values), by_category, category, with_entropy
-                )
+                fired, category = child.fired(values).astype(dtype), parent.choice(taken)
+                return bernoulli_switch(logits, fired, by_category, category, with_entropy)
             case Categorical(), Bernoulli():
                 moves, sign = _flip(weight, parent, taken)
                 by_unit = moves.reshape(child.units, child.categories, -1)
@@ -178,7 +178,7 @@ def _flip(
 ) -> tuple[Float[Array, "O U"], Float[Array, "B U"]]:
     """What firing adds to the outputs, and the sign with which a flip of each unit does."""
     rest, active = layer.values
-    return weight * (active - rest), 1 - 2 * layer.fired(values)
+    return weight * (active - rest), (1 - 2 * layer.fired(values)).astype(weight.dtype)
 
 
 def _flip_table(

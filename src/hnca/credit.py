@@ -20,7 +20,9 @@ class Estimate(NamedTuple):
     credit: Credit  # estimate of d objective / d logit, per example, direct dependence included
     grads: Graph  # a pytree like the graph: batch mean of the objective's gradient, uphill
     value: Float[Array, " B"]  # the objective of the sample
-    others: tuple[tuple[Sample, Credit], ...] = ()  # further samples of a method that credits them
+    # Further samples of a method that credits them, too (loo-independent). The gradient is then
+    # the sum over all samples, and `credit` no more than the sample's own share of it.
+    others: tuple[tuple[Sample, Credit], ...] = ()
 
 
 def direct_credit(graph: Graph, sample: Sample) -> Credit:

@@ -37,8 +37,10 @@ def exact_gradient(
 ) -> tuple[Float[Array, ""], Graph]:
     """The expected objective, averaged over the examples of the context, and its gradient.
 
-    `reward` is a function of a `Sample`: what the world would answer, `[B]`. Enumerates
-    one example at a time, in the precision of the parameters.
+    `reward` is a function of a `Sample`: what the world would answer, `[B]`. Enumerates one example
+    at a time, in the precision of the parameters: the batch of that sample is the configurations
+    of one example. So what the answer depends on must be in the sample: for labels `y`, list them
+    among the parents, `Reward("reward", parents=["action", "y"])`, and pass them as context.
     """
     arrays = checked_arrays(context, graph.context_names, graph.node_names)
     return _enumerate(graph, reward, configurations(graph), arrays)

@@ -18,6 +18,7 @@ from .validation import (
     checked_names,
     checked_rewards,
     parents_first,
+    quoted,
 )
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class Graph(eqx.Module):
 
     def observe(self, /, **values: ArrayLike) -> Sample:
         """The record of a forward pass that gave these values of the context and all nodes."""
-        arrays = checked_arrays(values, self.context_names + self.node_names, ())
+        arrays = checked_arrays(values, self.context_names + self.node_names, self.node_names)
         for node in self.nodes:
             arrays[node.name] = node.layer.as_values(arrays[node.name], node.name)
         return self._replay(arrays)
@@ -206,7 +207,10 @@ class Graph(eqx.Module):
     # Who is whose ancestor
 
     def __getitem__(self, name: str) -> Node:
-        return next(node for node in self.nodes if node.name == name)
+        by_name = {node.name: node for node in self.nodes}
+        if name not in by_name:
+            raise KeyError(f"no node '{name}'; the nodes are {quoted(by_name)}")
+        return by_name[name]
 
     @property
     def node_names(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Num, PRNGKeyArray
 
 from .counterfactual import Counterfactuals
 from .graph import AbstractComponent, Graph, Node, Sample, entropy_name
@@ -50,7 +50,9 @@ class Reward(AbstractComponent):
 class LogProb(AbstractComponent):
     """log p(of | given) under a layer of its own, as in the decoder of a VAE (Eq. 7).
 
-    `of` is a node or a context array. Its layer gets credit under the name `p:of`.
+    `of` is a node or a context array. Its layer gets credit under the name `p:of`. The values of
+    a context array are taken as they are: for Bernoulli units they must lie between the two values
+    of the coding (pixels of 0 to 255 would be no probabilities, and nothing here would say so).
     """
 
     layer: AbstractLayer
@@ -227,13 +229,17 @@ class Function(AbstractComponent):
         if jnp.shape(value) != (batch,):
             shapes = f"shape [{batch}], one number an example, not {list(jnp.shape(value))}"
             raise ValueError(f"Function '{self.name}' must return {shapes}")
-        return value
+        return value.astype(jnp.result_type(value, float))
 
     def value(self, graph: Graph, sample: Sample) -> Float[Array, " B"]:
         return self._of(self._arguments(graph, sample), sample.batch)
 
-    def _arguments(self, graph: Graph, sample: Sample) -> dict[str, Float[Array, "B ..."]]:
-        return {name: graph.expand(sample, name) for name in self.parents}
+    def _arguments(self, graph: Graph, sample: Sample) -> dict[str, Num[Array, "B ..."]]:
+        nodes = graph.node_names
+        return {
+            name: graph.expand(sample, name) if name in nodes else sample[name]
+            for name in self.parents
+        }
 
     def change(self, tables: Counterfactuals, name: str) -> Float[Array, "V B U"]:
         arguments = self._arguments(tables.graph, tables.sample)
@@ -251,7 +257,8 @@ class Function(AbstractComponent):
 def _coding(layer: AbstractLayer) -> str:
     """The values that a layer's units take, in words."""
     if isinstance(layer, Bernoulli):
-        return f"{layer.units} Bernoulli units of {layer.values}"
+        rest, active = layer.values
+        return f"{layer.units} Bernoulli units of ({rest:g}, {active:g})"
     if isinstance(layer, Categorical):
         return f"{layer.units} Categorical units of {layer.categories}"
     return f"{layer.units} units of {layer.choices} choices"

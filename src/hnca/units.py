@@ -221,7 +221,7 @@ class Bernoulli(AbstractLayer):
         return (values.reshape(-1, self.units) - rest) / (active - rest)
 
     def indicator(self, values):
-        fired = self.fired(values)
+        fired = self.fired(values)  # between 0 and 1 for a soft target of `LogProb`
         return jnp.stack([1 - fired, fired])
 
     def effects(self, weight):

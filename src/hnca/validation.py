@@ -61,7 +61,7 @@ def checked_arrays(
             raise ValueError(f"unexpected array '{name}': {_hint(name, wanted, nodes)}")
     for name in wanted:
         if name not in given:
-            raise ValueError(f"missing array '{name}': this graph needs {quoted(wanted)}")
+            raise ValueError(f"missing array '{name}': {_whose(name, wanted, nodes)}")
     arrays = {name: jnp.asarray(given[name]) for name in wanted}
     for name, array in arrays.items():
         if array.ndim == 0 or array.size == 0:
@@ -70,6 +70,12 @@ def checked_arrays(
         sizes = ", ".join(f"'{name}' has {len(array)}" for name, array in arrays.items())
         raise ValueError(f"all arrays must have the same batch size, but {sizes}")
     return arrays
+
+
+def _whose(name: str, wanted: Sequence[str], nodes: Sequence[str]) -> str:
+    if name not in nodes and (close := get_close_matches(name, nodes, n=1)):
+        return f"no node has that name, so it is a context array; did you mean node '{close[0]}'?"
+    return f"this graph needs {quoted(wanted)}"
 
 
 def _hint(name: str, wanted: Sequence[str], nodes: Sequence[str]) -> str:
@@ -116,7 +122,8 @@ def check_choices(name: str, values: Array, choices: Sequence[int | float]) -> N
     """Refuses values that a unit cannot take, where they can be seen (not under jit)."""
     if not isinstance(values, Tracer):
         seen = np.asarray(values)
-        wrong = seen[~np.isin(seen, np.asarray(choices))]
+        allowed = np.asarray(choices, seen.dtype if seen.dtype.kind == "f" else None)
+        wrong = seen[~np.isin(seen, allowed)]
         if wrong.size:
             raise ValueError(f"'{name}': a unit takes one of {list(choices)}, not {wrong.flat[0]}")
 

@@ -23,7 +23,7 @@ class AbstractEstimator(eqx.Module):
     """
 
     unbiased: eqx.AbstractClassVar[bool]
-    reevaluates: eqx.AbstractClassVar[bool]  # needs the objective of samples of its own
+    reevaluates: eqx.AbstractClassVar[bool]  # needs the objective as a function, not its value
 
     @abstractmethod
     def init(self, graph: Graph) -> PyTree:
@@ -55,6 +55,7 @@ class AbstractEstimator(eqx.Module):
         """One estimate, and the state for the next one."""
         if self.reevaluates:
             _refuse_opaque(graph, self)
+        _refuse_foreign_state(graph, self, state)
         values = graph.component_values(sample, reward)
         assigned, state = self.assign(graph, sample, values, state, key)
         (_, influence), *others = jax.lax.stop_gradient(assigned)
@@ -102,6 +103,13 @@ def _refuse_opaque(graph: Graph, estimator: AbstractEstimator) -> None:
         if component.opaque:
             fit = [name for name, entry in REGISTRY.items() if not entry.make().reevaluates]
             raise ValueError(
-                f"{type(estimator).__name__} evaluates the objective for samples of its own, but"
+                f"{type(estimator).__name__} needs the objective as a function, but"
                 f" Reward '{component.name}' is known only for what was done; use {', '.join(fit)}"
             )
+
+
+def _refuse_foreign_state(graph: Graph, estimator: AbstractEstimator, state: PyTree) -> None:
+    wanted = jax.tree.structure(jax.eval_shape(lambda: estimator.init(graph)))
+    if jax.tree.structure(state) != wanted:
+        method = type(estimator).__name__
+        raise ValueError(f"{method}: this state is not from its own init(graph), for this graph")

@@ -102,4 +102,4 @@ def _uniform_given(fired: Units, logits: Units, key: PRNGKeyArray) -> Units:
     """The uniform variable behind a unit's value: above sigmoid(-l) if it fired, else below."""
     share = jax.random.uniform(key, logits.shape, logits.dtype)
     rest, active = jax.nn.sigmoid(-logits), jax.nn.sigmoid(logits)
-    return jnp.where(fired == 1, 1 - active * share, rest * share)
+    return jnp.where(fired > 0.5, 1 - active * share, rest * share)

@@ -51,6 +51,7 @@ def make_epoch(
     each step). It gives the state after the last step, and by step: the mean `value` of the
     objective, and, unless it is switched off, the `variance/NAME` of each layer's gradient.
 
+    `optimizer` has to walk uphill: `maximize(optax.adam(1e-4))`.
     The state that it is given is donated: its memory is used again, so do not use it afterwards.
     """
 
