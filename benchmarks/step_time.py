@@ -248,9 +248,9 @@ class Report:
         series = sweep(sizes, lambda depth: [UNITS] * depth, BY_DEPTH, rounds, "depth")
         plot(self.out / "depth.png", sizes, series, f"layers of {UNITS} units")
         fits = {name: exponent(sizes[1:], times[1:]) for name, times in series.items()}
-        least = np.array(series["reinforce"][1:])
         for name in ("hnca", "loo", "disarm"):
-            added = np.array(series[name][1:]) - least
+            pairs = zip(series[name][1:], series["reinforce"][1:], strict=True)
+            added = [max(mine - least, 1e-6) for mine, least in pairs]
             fits[f"what {name} adds to reinforce"] = exponent(sizes[1:], added)
         self._growth("depth, 2 to 8 layers", sizes, series, fits)
 
