@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num, PRNGKeyArray
 
+from .kernels.bernoulli import entropy as bernoulli_entropy
 from .validation import check_choices, check_shape
 
 
@@ -234,8 +235,7 @@ class Bernoulli(AbstractLayer):
         return jnp.sum(self.fired(values) * logits - jax.nn.softplus(logits), axis=-1)
 
     def entropy(self, logits):
-        size = jnp.abs(logits)  # the entropy is even: this side of it does not cancel
-        return jnp.sum(jax.nn.softplus(-size) + size * jax.nn.sigmoid(-size), axis=-1)
+        return jnp.sum(bernoulli_entropy(logits), axis=-1)
 
     def posterior(self, logits, evidence):
         hindsight = logits + evidence[1] - evidence[0]

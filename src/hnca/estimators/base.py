@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
 from ..credit import Credit, Estimate, added, direct_credit, gradients
 from ..graph import AbstractComponent, Graph, Node, Sample
-from ..units import Bernoulli
+from ..units import AbstractLayer, Bernoulli
 
 Values = Mapping[str, Float[Array, " B"]]  # of components, by their names
 Assigned = list[tuple[Sample, Credit]]  # the sample's credit, and that of other samples if any
@@ -70,6 +70,13 @@ def total(
 ) -> Float[Array, " B"]:
     """Sum of the values of these components."""
     return sum((values[part.name] for part in components), jnp.zeros(sample.batch))
+
+
+def reinforced(
+    layer: AbstractLayer, logits: Array, values: Array, gain: Float[Array, " B"]
+) -> Float[Array, "B ..."]:
+    """All credit to what the units did: d log pi(values) / d logits x gain."""
+    return layer.expected_score(logits, layer.indicator(values) * gain[None, :, None])
 
 
 def downstream_value(graph: Graph, sample: Sample, name: str) -> Float[Array, " B"]:

@@ -10,7 +10,15 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from ..credit import Credit
 from ..graph import Graph, Node, Sample
-from .base import AbstractEstimator, Assigned, Values, downstream_value, required, total
+from .base import (
+    AbstractEstimator,
+    Assigned,
+    Values,
+    downstream_value,
+    reinforced,
+    required,
+    total,
+)
 
 
 class LeaveOneOut(AbstractEstimator):
@@ -70,12 +78,9 @@ class LeaveOneOut(AbstractEstimator):
             drawn.append(node.layer.sample(logits, own))
             again = graph.resample(below, sample, node.name, drawn[-1])
             signals.append(downstream_value(graph, again, node.name))
-        gains = _centred(signals)
-        scores = [
-            node.layer.indicator(taken) * gain[None, :, None]
-            for taken, gain in zip(drawn, gains, strict=True)
-        ]
-        return node.layer.expected_score(logits, jnp.sum(jnp.stack(scores), axis=0))
+        pairs = zip(drawn, _centred(signals), strict=True)
+        credits = [reinforced(node.layer, logits, taken, gain) for taken, gain in pairs]
+        return sum(credits, jnp.zeros_like(logits))
 
     def _independent(
         self, graph: Graph, sample: Sample, values: Values, key: PRNGKeyArray
@@ -88,8 +93,8 @@ class LeaveOneOut(AbstractEstimator):
             first = total(graph.downstream(node.name), values, sample)
             signals = [first, *(downstream_value(graph, each, node.name) for each in others)]
             for each, gain, credit in zip(passes, _centred(signals), credits, strict=True):
-                weights = node.layer.indicator(each[node.name]) * gain[None, :, None]
-                credit[node.name] = node.layer.expected_score(each.logits[node.name], weights)
+                logits, taken = each.logits[node.name], each[node.name]
+                credit[node.name] = reinforced(node.layer, logits, taken, gain)
         return list(zip(passes, credits, strict=True))
 
 

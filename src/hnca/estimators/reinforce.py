@@ -7,7 +7,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 from ..baselines import AbstractBaseline, NoBaseline
 from ..credit import Credit
 from ..graph import Graph, Sample
-from .base import AbstractEstimator, Assigned, Values, total
+from .base import AbstractEstimator, Assigned, Values, reinforced, total
 
 
 class Reinforce(AbstractEstimator):
@@ -37,7 +37,7 @@ class Reinforce(AbstractEstimator):
         for node in graph.nodes:
             signal = total(graph.downstream(node.name), values, sample)
             gain = signal - self.baseline.value(state[node.name])
-            weights = node.layer.indicator(sample[node.name]) * gain[None, :, None]
-            credit[node.name] = node.layer.expected_score(sample.logits[node.name], weights)
+            logits, taken = sample.logits[node.name], sample[node.name]
+            credit[node.name] = reinforced(node.layer, logits, taken, gain)
             next_state[node.name] = self.baseline.update(state[node.name], signal)
         return [(sample, credit)], next_state

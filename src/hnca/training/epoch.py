@@ -1,18 +1,18 @@
 """An epoch as one compiled program: a step inside a scan, without a return to the host."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from ..credit import gradient_variance
 from ..estimators import AbstractEstimator
-from ..graph import Graph, Sample
+from ..exact import World
+from ..graph import Graph
 
-World = Callable[[Sample], ArrayLike | Mapping[str, ArrayLike]]  # what it answers to a sample
 Task = Callable[[PyTree], tuple[dict[str, Array], World | None]]
 """What to do in a step: from its entry in the epoch's inputs, the context and the world's answer
 (None if nothing in the objective is opaque)."""
