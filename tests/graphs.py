@@ -160,18 +160,18 @@ def mixed_codings() -> Case:
     return Case(lively(graph), {"x": bits(2, 2)})
 
 
-class ConvLogits(eqx.Module):
+class ConvFeatures(eqx.Module):
     conv: eqx.nn.Conv2d
-    readout: eqx.nn.Linear
-
-    def __init__(self, side: int, units: int, key):
-        first, second = jax.random.split(key)
-        self.conv = eqx.nn.Conv2d(1, 2, kernel_size=2, key=first)
-        self.readout = eqx.nn.Linear(2 * (side - 1) ** 2, units, key=second)
 
     def __call__(self, x):
         side = round(x.size**0.5)
-        return self.readout(jax.nn.relu(self.conv(x.reshape(1, side, side))).ravel())
+        return jax.nn.relu(self.conv(x.reshape(1, side, side))).ravel()
+
+
+def conv_logits(side: int, units: int, key) -> hnca.Readout:
+    first, second = jax.random.split(key)
+    features = ConvFeatures(eqx.nn.Conv2d(1, 2, kernel_size=2, key=first))
+    return hnca.Readout(features, hnca.Affine(2 * (side - 1) ** 2, units, key=second))
 
 
 def network_logits() -> Case:
@@ -181,7 +181,7 @@ def network_logits() -> Case:
     choose = lambda h: jnp.stack([h @ jnp.array([1.0, -2.0]), h.sum(), jnp.prod(1 + h)])
     graph = Graph(
         nodes=[
-            Node("h1", Bernoulli(9, 3, logits=ConvLogits(3, 3, next(k))), parents=["image"]),
+            Node("h1", Bernoulli(9, 3, logits=conv_logits(3, 3, next(k))), parents=["image"]),
             Node("h2", Bernoulli(4, 2, values=(-1, 1), logits=mlp), parents=["h1", "z"]),
             Node("action", Categorical(2, 3, logits=choose), parents=["h2"]),
         ],

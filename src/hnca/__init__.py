@@ -30,5 +30,6 @@ from .units import AbstractLayer as AbstractLayer
 from .units import Affine as Affine
 from .units import Bernoulli as Bernoulli
 from .units import Categorical as Categorical
+from .units import Readout as Readout
 
 __version__ = "0.1.0"

@@ -9,7 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from .graph import Graph, Node, Sample
-from .units import AbstractLayer, Affine
+from .units import AbstractLayer, Affine, Readout
+
+PARAMETERS_AT_ONCE = 2**22  # in all the per-example gradients that are in memory together
 
 Credit = dict[str, Float[Array, "B ..."]]  # by the layer's name, in the shape of its logits
 
@@ -65,22 +67,23 @@ def gradient_variance(
     batch (population variance, as in the paper). Components with parameters of their own are
     listed too; what has no parameters is not. See `parameter_counts` to average over layers.
 
-    Linear layers need no per-example gradients; anything else takes them one at a time.
+    Linear maps need no per-example gradients, nor do they on top of a `Readout`'s features;
+    anything else takes them, a few at a time.
     """
-    conditionals = graph.conditionals
+    conditionals, means = graph.conditionals, estimate.grads.conditionals
     components = {component.name: component for component in graph.objective}
+    parts = {component.name: component for component in estimate.grads.objective}
     assigned = [(sample, estimate.credit), *estimate.others]
 
     def variance(name: str) -> Float[Array, ""]:
         if name not in conditionals:
             value = lambda component, sample: jnp.sum(component.value(graph, sample))
-            return _per_example_variance(value, components[name], sample)
-        layer, seen = conditionals[name].layer, _seen(graph, conditionals[name], name, assigned)
-        if isinstance(layer.logits, Affine):
-            return _affine_variance(seen)
-        return _per_example_variance(_credited_logits, layer, seen)
+            return _per_example_variance(value, components[name], sample, parts[name])
+        node = conditionals[name]
+        seen = _seen(graph, node, name, assigned)
+        return _layer_variance(node.layer, seen, means[name].layer)
 
-    return {name: variance(name) for name in parameter_counts(graph)}
+    return {name: variance(name) / count for name, count in parameter_counts(graph).items()}
 
 
 def parameter_counts(graph: Graph) -> dict[str, int]:
@@ -113,40 +116,53 @@ def _credited_logits(layer: AbstractLayer, seen: Seen) -> Float[Array, ""]:
     return sum(parts, jnp.zeros(()))
 
 
-def _affine_variance(seen: Seen) -> Float[Array, ""]:
-    """The gradient of weight and bias is a sum of credit x [features, 1]: its moments are matrix
-    products over the batch."""
+def _layer_variance(layer: AbstractLayer, seen: Seen, mean: AbstractLayer) -> Float[Array, ""]:
+    """The variance of the gradient, summed over the layer's parameters."""
+    logits, mean_logits = layer.logits, mean.logits
+    if isinstance(logits, Affine):
+        return _affine_variance(seen, mean_logits)
+    if isinstance(logits, Readout):
+        through = [(jax.vmap(logits.features)(features), credit) for features, credit in seen]
+        below = _per_example_variance(
+            lambda features, seen: _credited_logits(eqx.tree_at(_features, layer, features), seen),
+            logits.features,
+            seen,
+            mean_logits.features,
+        )
+        return below + _affine_variance(through, mean_logits.affine)
+    return _per_example_variance(_credited_logits, layer, seen, mean)
+
+
+def _features(layer: AbstractLayer) -> PyTree:
+    return layer.logits.features  # pyright: ignore[reportFunctionMemberAccess]
+
+
+def _affine_variance(seen: Seen, mean: PyTree) -> Float[Array, ""]:
+    """An example's gradient of weight and bias is a sum of credit x [features, 1]; the inner
+    product of two such outer products is the product of their factors' inner products. The
+    variance is the mean square, less the square of the mean."""
     batch = len(seen[0][0])
-    ones = jnp.ones((batch, 1))
-    inputs = [jnp.concatenate([features, ones], axis=1) for features, _ in seen]
-    credits = [credit.reshape(batch, -1) for _, credit in seen]
-    pairs = list(zip(credits, inputs, strict=True))
-    mean = sum(c.T @ x for c, x in pairs) / batch
-    products = [(c * d).T @ (x * y) for c, x in pairs for d, y in pairs]
-    mean_square = sum(products) / batch
-    return jnp.mean(jnp.maximum(mean_square - mean**2, 0))
+    pairs = [(credit.reshape(batch, -1), features) for features, credit in seen]
+    inner = lambda a, b: jnp.sum(a * b, axis=1)
+    squares = [inner(c, d) * (inner(x, y) + 1) for c, x in pairs for d, y in pairs]
+    square_of_mean = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(mean))
+    return jnp.maximum(jnp.mean(sum(squares)) - square_of_mean, 0)
 
 
 def _per_example_variance(
-    value: Callable[[PyTree, PyTree], Float[Array, ""]], module: PyTree, examples: PyTree
+    value: Callable[[PyTree, PyTree], Float[Array, ""]],
+    module: PyTree,
+    examples: PyTree,
+    mean: PyTree,
 ) -> Float[Array, ""]:
-    """From the definition, with Welford's running moments: memory of three gradients."""
-    parameters = eqx.filter(module, eqx.is_inexact_array)
-    zeros = jax.tree.map(jnp.zeros_like, parameters)
+    """The same from the definition: squared distances of the examples' gradients from their mean,
+    of no more examples at a time than fit into a few megabytes."""
 
-    def add(moments, numbered_example):
-        mean, squares = moments
-        count, example = numbered_example
+    def squared_distance(example) -> Float[Array, ""]:
         one = jax.tree.map(lambda array: array[None], example)
         gradient = eqx.filter_grad(value)(module, one)
-        past = jax.tree.map(jnp.subtract, gradient, mean)
-        mean = jax.tree.map(lambda m, p: m + p / count, mean, past)
-        now = jax.tree.map(jnp.subtract, gradient, mean)
-        squares = jax.tree.map(lambda s, p, n: s + p * n, squares, past, now)
-        return (mean, squares), None
+        distances = jax.tree.map(jnp.subtract, gradient, eqx.filter(mean, eqx.is_inexact_array))
+        return sum((jnp.sum(leaf**2) for leaf in jax.tree.leaves(distances)), jnp.zeros(()))
 
-    batch = len(jax.tree.leaves(examples)[0])
-    counts = jnp.arange(1, batch + 1)
-    (_, squares), _ = jax.lax.scan(add, (zeros, zeros), (counts, examples))
-    total = sum((jnp.sum(leaf) for leaf in jax.tree.leaves(squares)), jnp.zeros(()))
-    return total / batch / _size(module)
+    at_once = max(1, PARAMETERS_AT_ONCE // max(1, _size(module)))
+    return jnp.mean(jax.lax.map(squared_distance, examples, batch_size=at_once))

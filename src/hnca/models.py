@@ -1,14 +1,17 @@
 """The paper's networks: plain graphs that a user could have written."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+import equinox as eqx
 import jax
-from jaxtyping import PRNGKeyArray
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from .graph import Graph, Node
 from .objective import Entropy, LogProb, Reward
-from .units import Bernoulli, Categorical
+from .units import Affine, Bernoulli, Categorical, Readout
 
 
 def bandit_policy(inputs: int, units: Sequence[int], actions: int, *, key: PRNGKeyArray) -> Graph:
@@ -21,6 +24,62 @@ def bandit_policy(inputs: int, units: Sequence[int], actions: int, *, key: PRNGK
         for parent, name, size, width, k in zip(names, names[1:], sizes, units, keys, strict=False)
     ]
     nodes.append(Node("action", Categorical(sizes[-1], actions, key=keys[-1]), [names[-1]]))
+    return Graph(nodes, [Reward("reward", parents=["action"])])
+
+
+class Convolution(eqx.Module):
+    """A convolution of 3 x 3 without padding, channels last, as a matrix product of all windows:
+    inside a compiled loop, XLA's own convolutions are several times slower on a CPU."""
+
+    weight: Float[Array, "window outputs"]
+    bias: Float[Array, " outputs"]
+
+    def __init__(self, inputs: int, outputs: int, *, key: PRNGKeyArray):
+        limit = math.sqrt(6 / (9 * (inputs + outputs)))  # Glorot and Bengio (2010), uniform
+        self.weight = jax.random.uniform(key, (9 * inputs, outputs), minval=-limit, maxval=limit)
+        self.bias = jnp.zeros(outputs)
+
+    def __call__(self, image: Float[Array, "H W inputs"]) -> Float[Array, "h w outputs"]:
+        height, width = image.shape[0] - 2, image.shape[1] - 2
+        shifts = [image[i : i + height, j : j + width] for i in range(3) for j in range(3)]
+        return jnp.concatenate(shifts, axis=-1) @ self.weight + self.bias[None, None]
+
+
+class ConvFeatures(eqx.Module):
+    """Two convolutions, a ReLU after each, flattened."""
+
+    first: Convolution
+    second: Convolution
+    shape: tuple[int, int] = eqx.field(static=True)
+
+    def __init__(self, shape: tuple[int, int], channels: int, *, key: PRNGKeyArray):
+        k1, k2 = jax.random.split(key)
+        self.first = Convolution(1, channels, key=k1)
+        self.second = Convolution(channels, channels, key=k2)
+        self.shape = shape
+
+    def __call__(self, pixels: Float[Array, " pixels"]) -> Float[Array, " features"]:
+        image = pixels.reshape(*self.shape, 1)
+        return jax.nn.relu(self.second(jax.nn.relu(self.first(image)))).ravel()
+
+
+def conv_policy(
+    shape: tuple[int, int], units: int, actions: int, *, channels: int = 16, key: PRNGKeyArray
+) -> Graph:
+    """A conv net without chance over the context `x` (one image's pixels in a row), a layer `h1`
+    of Bernoulli units with values -1 and 1, and a softmax choice of the `action`."""
+    height, width = shape
+    if min(shape) < 5:
+        raise ValueError(f"two 3 x 3 convolutions need images of 5 x 5 or more, not {shape}")
+    k1, k2, k3 = jax.random.split(key, 3)
+    features = ConvFeatures(shape, channels, key=k1)
+    affine = Affine(channels * (height - 4) * (width - 4), units, key=k2)
+    logits = Readout(features, affine)
+    hidden = Bernoulli(height * width, units, values=(-1, 1), logits=logits)
+    nodes = [
+        Node("h1", hidden, parents=["x"]),
+        Node("action", Categorical(units, actions, key=k3), parents=["h1"]),
+    ]
     return Graph(nodes, [Reward("reward", parents=["action"])])
 
 

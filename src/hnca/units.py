@@ -39,6 +39,18 @@ class Affine(eqx.Module):
         return x @ self.weight.T + self.bias
 
 
+class Readout(eqx.Module):
+    """A linear map of the features that any module computes, a conv net say: `logits=` of a layer.
+    What a layer's `logits` could as well do in one module, but here the gradient's variance is
+    measured without writing out the large matrix's gradient for every example."""
+
+    features: Callable
+    affine: Affine
+
+    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        return self.affine(self.features(x))
+
+
 class Fixed(eqx.Module):
     """A function without parameters, kept out of the leaves of the model."""
 

@@ -1,5 +1,11 @@
-"""Training: many steps as one compiled program."""
+"""Training: many steps as one compiled program, and runs that survive what befalls them."""
 
+from .directory import RunDirectory as RunDirectory
+from .engine import Engine as Engine
+from .epoch import Epoch as Epoch
 from .epoch import Task as Task
 from .epoch import TrainState as TrainState
 from .epoch import make_epoch as make_epoch
+from .run import Reporter as Reporter
+from .run import train as train
+from .signals import Interrupted as Interrupted

@@ -18,6 +18,9 @@ Task = Callable[[PyTree], tuple[dict[str, Array], World | None]]
 (None if nothing in the objective is opaque)."""
 
 
+Metrics = dict[str, Float[Array, "..."]]
+
+
 class TrainState(eqx.Module):
     """What the next step needs."""
 
@@ -40,19 +43,38 @@ class TrainState(eqx.Module):
         return jax.tree.map(lambda leaf: leaf.copy() if eqx.is_array(leaf) else leaf, state)
 
 
+class Epoch:
+    """A compiled function of a state and an epoch's inputs: the state after the last step, and
+    metrics by step. The state that it is given is donated: its memory is used again, so do not use
+    it afterwards."""
+
+    def __init__(self, program: Callable[[PyTree, TrainState], tuple[TrainState, Metrics]]):
+        # The state comes second because equinox donates all arguments but the first.
+        self._program = eqx.filter_jit(program, donate="all-except-first")
+
+    def __call__(self, state: TrainState, inputs: PyTree) -> tuple[TrainState, Metrics]:
+        return self._program(inputs, state)
+
+    def compile(self, state: TrainState, inputs: PyTree) -> None:
+        """Does now what the first call would do before its work. From then on, only arguments of
+        the same shapes will do."""
+        self._program = self._program.lower(inputs, state).compile()
+
+
 def make_epoch(
     estimator: AbstractEstimator,
     optimizer: optax.GradientTransformation,
     task: Task,
     *,
+    prepare: Callable[[PyTree], PyTree] = lambda inputs: inputs,
     with_variance: bool = True,
-) -> Callable[[TrainState, PyTree], tuple[TrainState, dict[str, Float[Array, "..."]]]]:
-    """A compiled function of a state and an epoch's inputs (a pytree of arrays with an entry for
-    each step). It gives the state after the last step, and by step: the mean `value` of the
-    objective, and, unless it is switched off, the `variance/NAME` of each layer's gradient.
+) -> Epoch:
+    """An epoch's inputs are a pytree of arrays with an entry for each step. The metrics are the
+    mean `value` of the objective and, unless it is switched off, the `variance/NAME` of each
+    layer's gradient.
 
     `optimizer` has to walk uphill: `maximize(optax.adam(1e-4))`.
-    The state that it is given is donated: its memory is used again, so do not use it afterwards.
+    `prepare` makes the entries of the steps from whatever the inputs are, in the same program.
     """
 
     def step(state: TrainState, entry: PyTree):
@@ -73,7 +95,6 @@ def make_epoch(
         graph = eqx.apply_updates(state.graph, updates)
         return TrainState(graph, opt_state, estimator_state, key, state.step + 1), metrics
 
-    @eqx.filter_jit(donate="all-except-first")
     def epoch(inputs: PyTree, state: TrainState):
         arrays, static = eqx.partition(state, eqx.is_array)
 
@@ -81,7 +102,7 @@ def make_epoch(
             after, metrics = step(eqx.combine(arrays, static), entry)
             return eqx.filter(after, eqx.is_array), metrics
 
-        arrays, metrics = jax.lax.scan(body, arrays, inputs)
+        arrays, metrics = jax.lax.scan(body, arrays, prepare(inputs))
         return eqx.combine(arrays, static), metrics
 
-    return lambda state, inputs: epoch(inputs, state)
+    return Epoch(epoch)

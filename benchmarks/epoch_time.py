@@ -1,0 +1,87 @@
+"""What a real epoch costs beyond its bare training steps.
+
+    make bench
+
+An epoch of `hnca train` shuffles and binarises the images, measures the gradient's variance at
+every step, tests, and writes metrics and a checkpoint. The bare steps of the same network get
+batches that lie ready, and measure nothing. Both alternate in one process.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import jax
+from rich.console import Console
+from rich.table import Table
+
+from hnca.data import load
+from hnca.experiments import AbstractExperiment, Bandit, binarise
+from hnca.training import Engine, RunDirectory, TrainState, make_epoch, train
+
+BARS = {"bandit": 1.3}  # the most that an epoch may cost, in bare epochs
+
+
+class BareSteps:
+    """A reporter that runs the bare steps between the epochs of a real run."""
+
+    def __init__(self, experiment: AbstractExperiment, data):
+        engine = Engine(experiment, data)
+        estimator, optimizer = experiment.make_estimator(), experiment.make_optimizer()
+        self.state = TrainState.start(engine.graph, estimator, optimizer, jax.random.key(0))
+        images = engine.train_set.images[: engine.steps * experiment.batch_size]
+        x = binarise(jax.random.key(1), images)
+        split = lambda array: array.reshape(engine.steps, experiment.batch_size, *array.shape[1:])
+        self.inputs = split(x), split(engine.train_set.labels[: len(x)])
+        task = lambda entry: experiment.step(*entry)
+        self.run = make_epoch(estimator, optimizer, task, with_variance=False)
+        self.run.compile(self.state, self.inputs)
+        self.whole, self.bare, self.began = [], [], 0.0
+
+    def say(self, message: str) -> None:
+        print(message)
+
+    def begin(self, epochs: int, done: int, steps: int) -> None:
+        self.began = time.perf_counter()
+
+    def epoch(self, entry) -> None:
+        ended = time.perf_counter()
+        self.whole.append(ended - self.began)
+        self.state, metrics = self.run(self.state, self.inputs)
+        jax.block_until_ready(metrics)
+        self.began = time.perf_counter()
+        self.bare.append(self.began - ended)
+
+
+def measure(experiment: AbstractExperiment) -> tuple[float, float]:
+    """Median seconds of a whole epoch and of its bare steps. The first epoch warms up."""
+    data = load(experiment.dataset)
+    steps = BareSteps(experiment, data)
+    with tempfile.TemporaryDirectory() as directory:
+        train(experiment, data, RunDirectory(Path(directory) / "run"), steps)
+    return median(steps.whole[1:]), median(steps.bare[1:])
+
+
+def main() -> None:
+    """Prints the ratios. Exits with 1 where the bar is missed."""
+    parser = argparse.ArgumentParser(description="What a real epoch costs.")
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--dataset", default="glyphs")
+    arguments = parser.parse_args()
+    table = Table("run", "epoch, s", "bare steps, s", "ratio", "at most")
+    met = True
+    for experiment in (Bandit(layers=3),):
+        options = {"epochs": arguments.epochs, "dataset": arguments.dataset}
+        experiment = type(experiment)(**{**vars(experiment), **options})
+        whole, bare = measure(experiment)
+        met &= whole / bare <= BARS[experiment.name]
+        figures = (f"{whole:.2f}", f"{bare:.2f}", f"{whole / bare:.2f}", f"{BARS[experiment.name]}")
+        table.add_row(experiment.title, *figures)
+    Console().print(table)
+    raise SystemExit(0 if met else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""`python -m hnca`."""
+
+from .cli import main
+
+main()

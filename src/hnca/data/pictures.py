@@ -1,0 +1,43 @@
+"""A look at a data set."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import UserError
+from .dataset import Dataset
+from .registry import class_names
+
+
+def draw(dataset: Dataset, file: Path, columns: int = 16) -> None:
+    """Draws the first training images of every class, a row each, into a PNG file."""
+    from matplotlib.figure import Figure
+
+    height, width = dataset.train_images.shape[1:]
+    figure = Figure(figsize=(1.2 + 0.5 * columns, 0.7 + 0.5 * dataset.classes * height / width))
+    axes = figure.add_subplot()
+    axes.imshow(grid(dataset, columns), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
+    rows = np.arange(dataset.classes) * (height + 1) + (height - 1) / 2
+    axes.set_yticks(rows, class_names(dataset.name, dataset.classes))
+    axes.set_xticks([])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    counts = f"{len(dataset.train_labels):,} + {len(dataset.test_labels):,} images"
+    axes.set_title(f"{dataset.name}: {counts} of {width}x{height} pixels")
+    try:
+        figure.savefig(file, format="png", dpi=200, bbox_inches="tight")
+    except OSError as error:
+        raise UserError(f"cannot write {file} ({error.strerror}): pass another --output") from None
+
+
+def grid(dataset: Dataset, columns: int) -> np.ndarray:
+    """The first `columns` training images of every class side by side, a grey line between."""
+    height, width = dataset.train_images.shape[1:]
+    shape = (dataset.classes * (height + 1) - 1, columns * (width + 1) - 1)
+    picture = np.full(shape, 64, np.uint8)
+    for label in range(dataset.classes):
+        examples = np.flatnonzero(dataset.train_labels == label)[:columns]
+        for column, example in enumerate(examples):
+            top, left = label * (height + 1), column * (width + 1)
+            picture[top : top + height, left : left + width] = dataset.train_images[example]
+    return picture

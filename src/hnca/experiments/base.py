@@ -1,0 +1,104 @@
+"""What an experiment is: settings that the command line shows, and a graph, a step and a test
+that the training engine runs."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray, UInt8
+
+from ..data import Dataset
+from ..errors import UserError
+from ..estimators import REGISTRY, AbstractEstimator, make_estimator
+from ..exact import World
+from ..graph import Graph
+from ..optimizers import maximize
+
+
+@dataclass(frozen=True)
+class AbstractExperiment(ABC):
+    """The settings that all experiments share, the paper's by default. A run depends on nothing
+    else but the versions of the software and the machine."""
+
+    estimator: str = "hnca+baseline"
+    """How the gradient is estimated. A wrong name lists the right ones."""
+    epochs: int = 100
+    """How often to go through the training images. A finished run goes on when this is raised."""
+    seed: int = 0
+    """Of everything random: the initial weights, the order of the images, the units."""
+    dataset: str = "mnist"
+    """mnist, fashion-mnist, glyphs, or a directory with the four idx files."""
+    batch_size: int = 50
+    """Images in one step."""
+    learning_rate: float = 1e-4
+    """Of Adam."""
+    train_size: int | None = None
+    """Train on the first so many images only."""
+    test_size: int | None = None
+    """Test on the first so many images only."""
+
+    name: ClassVar[str]
+    """What the command line calls it."""
+    measure: ClassVar[str]
+    """What the objective's mean is called: `accuracy`, say, for `train_accuracy`."""
+
+    @abstractmethod
+    def graph(self, data: Dataset, key: PRNGKeyArray) -> Graph:
+        """The untrained network."""
+
+    @abstractmethod
+    def step(
+        self, x: Float[Array, "B pixels"], labels: UInt8[Array, " B"]
+    ) -> tuple[dict[str, Array], World | None]:
+        """The context of a training step, and the world's answer."""
+
+    @abstractmethod
+    def test(
+        self, graph: Graph, x: Float[Array, " pixels"], label: UInt8[Array, ""], key: PRNGKeyArray
+    ) -> dict[str, Float[Array, ""]]:
+        """Metrics of one test image; the run reports their means."""
+
+    @abstractmethod
+    def measured_layers(self, graph: Graph) -> Sequence[str]:
+        """Those that the paper's mean gradient variance is over."""
+
+    @abstractmethod
+    def fits(self, estimator: AbstractEstimator) -> bool:
+        """Whether the method can do this experiment."""
+
+    @classmethod
+    @abstractmethod
+    def quick(cls) -> "AbstractExperiment":
+        """Settings for a run of about a minute."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """Task, size and method in a few words, fit for the name of a directory."""
+
+    def check(self) -> None:
+        """Refuses settings that make no sense, before anything is done."""
+        if self.estimator not in REGISTRY:
+            fit = ", ".join(name for name in REGISTRY if self.fits(make_estimator(name)))
+            raise UserError(f"unknown estimator '{self.estimator}': choose one of {fit}")
+        for name in ("epochs", "batch_size", "learning_rate", "train_size", "test_size"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise UserError(f"--{name.replace('_', '-')} must be above 0, not {value}")
+
+    def make_estimator(self) -> AbstractEstimator:
+        """The method, in the paper's settings."""
+        return make_estimator(self.estimator)
+
+    def make_optimizer(self) -> optax.GradientTransformation:
+        """Adam, uphill."""
+        return maximize(optax.adam(self.learning_rate))
+
+
+def binarise(key: PRNGKeyArray, images: UInt8[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Each pixel 1 with the probability that is its intensity."""
+    return jax.random.bernoulli(key, images / jnp.float32(255)).astype(jnp.float32)

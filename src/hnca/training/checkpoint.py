@@ -1,0 +1,105 @@
+"""The state of a run on disk: plain arrays by name, with a checksum. No pickle.
+
+`checkpoint/epoch-N/` holds `arrays.npz`, which `numpy.load` opens, and `manifest.json`. It is
+written aside and renamed, and the one before is kept, so that there is always a whole one.
+"""
+
+import hashlib
+import io
+import json
+import re
+import shutil
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from ..errors import UserError
+from .epoch import TrainState
+from .files import move_directory, write_aside
+
+KEPT = 2
+ARRAYS, MANIFEST = "arrays.npz", "manifest.json"
+
+
+def save(directory: Path, state: TrainState, epoch: int) -> None:
+    """Writes the state after an epoch; only the checkpoint before it is kept beside it."""
+    buffer = io.BytesIO()
+    arrays: dict[str, Any] = {k: _to_numpy(leaf) for k, leaf in named_arrays(state).items()}
+    np.savez(buffer, allow_pickle=False, **arrays)
+    content = buffer.getvalue()
+    manifest = {"epoch": epoch, "sha256": hashlib.sha256(content).hexdigest()}
+    aside = directory / ".aside"
+    shutil.rmtree(aside, ignore_errors=True)  # of a run that was killed while it wrote
+    aside.mkdir(parents=True)
+    write_aside(aside / ARRAYS, content)
+    write_aside(aside / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
+    move_directory(aside, directory / f"epoch-{epoch:06d}")
+    for old in _newest_first(directory)[KEPT:]:
+        shutil.rmtree(old)
+
+
+def restore(directory: Path, like: TrainState) -> tuple[TrainState, int] | None:
+    """The newest whole checkpoint and its epoch, in the structure of the given state; None if
+    there is none. A damaged one is passed over with a warning."""
+    found = _newest_first(directory)
+    for path in found:
+        try:
+            arrays, epoch = _read(path)
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            warnings.warn(f"the checkpoint {path} is damaged ({error}): skipped", stacklevel=2)
+            continue
+        return _filled(like, arrays, path), epoch
+    if found:
+        raise UserError(f"no checkpoint in {directory} is whole: delete it to start from epoch 1")
+    return None
+
+
+def named_arrays(state: TrainState) -> dict[str, Array]:
+    """Every array of the state by its path."""
+    leaves, _ = jax.tree.flatten_with_path(eqx.filter(state, eqx.is_array))
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
+
+
+def _newest_first(directory: Path) -> list[Path]:
+    found = [path for path in directory.glob("epoch-*") if re.fullmatch(r"epoch-\d+", path.name)]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("epoch-")), reverse=True)
+
+
+def _read(path: Path) -> tuple[dict[str, np.ndarray], int]:
+    manifest = json.loads((path / MANIFEST).read_text())
+    content = (path / ARRAYS).read_bytes()
+    if hashlib.sha256(content).hexdigest() != manifest["sha256"]:
+        raise ValueError("wrong checksum")
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return dict(arrays), int(manifest["epoch"])
+
+
+def _filled(like: TrainState, arrays: dict[str, np.ndarray], path: Path) -> TrainState:
+    wanted = named_arrays(like)
+    shapes = {name: _to_numpy(leaf).shape for name, leaf in wanted.items()}
+    if shapes != {name: array.shape for name, array in arrays.items()}:
+        raise UserError(f"{path} is of another network or method: choose another --out")
+    loaded = [_from_numpy(arrays[name], leaf) for name, leaf in wanted.items()]
+    dynamic, static = eqx.partition(like, eqx.is_array)
+    return eqx.combine(jax.tree.unflatten(jax.tree.structure(dynamic), loaded), static)
+
+
+def _is_key(leaf: Array) -> bool:
+    return jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _to_numpy(leaf: Array) -> np.ndarray:
+    return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+
+
+def _from_numpy(array: np.ndarray, like: Array) -> Array:
+    """A copy on the device, which training may use up."""
+    if _is_key(like):
+        return jax.random.wrap_key_data(jax.numpy.array(array), impl=jax.random.key_impl(like))
+    return jax.numpy.array(array, dtype=like.dtype)

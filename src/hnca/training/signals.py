@@ -1,0 +1,48 @@
+"""Ctrl-C and a polite kill: finish the epoch, save, then leave."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class Interrupted(Exception):
+    """The run was asked to stop, and did after saving."""
+
+    def __init__(self, signum: int):
+        super().__init__(f"interrupted by {signal.Signals(signum).name}")
+        self.exit_code = 128 + signum
+
+
+class StopRequest:
+    """Whether someone asked to stop."""
+
+    signum: int | None = None
+
+    def check(self) -> None:
+        """Leaves, if it was asked for."""
+        if self.signum is not None:
+            raise Interrupted(self.signum)
+
+
+@contextmanager
+def listening(tell: Callable[[str], None]) -> Iterator[StopRequest]:
+    """Notes SIGINT and SIGTERM instead of dying of them. The second one is obeyed at once: what
+    was saved stays."""
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request  # signals are the main thread's business
+        return
+
+    def note(signum: int, frame: object) -> None:
+        if request.signum is not None:
+            raise Interrupted(signum)
+        request.signum = signum
+        tell("stopping after this epoch; again to stop at once, from the last checkpoint")
+
+    before = {each: signal.signal(each, note) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield request
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

