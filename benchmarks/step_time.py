@@ -157,13 +157,17 @@ def step_table(title: str, timings: Timings) -> Table:
     return table
 
 
-def plot(path: Path, sizes: Sequence[int], series: dict[str, list[float]], xlabel: str) -> dict:
-    """A log-log plot of milliseconds per step, and the fitted exponents."""
+def plot(
+    path: Path,
+    sizes: Sequence[int],
+    series: dict[str, list[float]],
+    labels: dict[str, str],
+    xlabel: str,
+) -> None:
+    """A log-log plot of milliseconds per step."""
     figure, axes = plt.subplots(figsize=(6, 4.2), layout="constrained")
-    exponents = {}
     for name, times in series.items():
-        exponents[name] = exponent(sizes, times)
-        axes.loglog(sizes, times, "o-", label=f"{name}: exponent {exponents[name]:.2f}")
+        axes.loglog(sizes, times, "o-", label=labels[name])
     axes.set_xticks(sizes, [str(size) for size in sizes])
     axes.minorticks_off()
     ticks = [t for t in (1, 2, 5, 10, 20, 50, 100, 200) if _within(t, series)]
@@ -172,7 +176,6 @@ def plot(path: Path, sizes: Sequence[int], series: dict[str, list[float]], xlabe
     axes.legend()
     figure.savefig(path, dpi=150)
     plt.close(figure)
-    return exponents
 
 
 def _within(tick: float, series: dict[str, list[float]]) -> bool:
@@ -242,24 +245,26 @@ class Report:
         self.console.print(table)
 
     def depths(self) -> None:
-        """Step time against depth. Much of a step is the same for all methods, so what a method
-        adds to a REINFORCE step is fitted as well: that is where a square shows."""
-        sizes, rounds = [1, 2, 3, 4, 6, 8], max(self.rounds // 2, 3)
+        """Step time against depth. The first layer and Adam cost all methods the same, and a layer
+        resampled costs little: it takes some depth for a square to show."""
+        sizes, rounds = [1, 2, 3, 4, 6, 8, 12, 16, 24], max(self.rounds // 2, 3)
         series = sweep(sizes, lambda depth: [UNITS] * depth, BY_DEPTH, rounds, "depth")
-        plot(self.out / "depth.png", sizes, series, f"layers of {UNITS} units")
-        fits = {name: exponent(sizes[1:], times[1:]) for name, times in series.items()}
-        for name in ("hnca", "loo", "disarm"):
-            pairs = zip(series[name][1:], series["reinforce"][1:], strict=True)
-            added = [max(mine - least, 1e-6) for mine, least in pairs]
-            fits[f"what {name} adds to reinforce"] = exponent(sizes[1:], added)
+        shallow, deep = slice(1, 6), slice(5, None)
+        fits = {name: exponent(sizes[shallow], times[shallow]) for name, times in series.items()}
         self._growth("depth, 2 to 8 layers", sizes, series, fits)
+        fits = {name: exponent(sizes[deep], times[deep]) for name, times in series.items()}
+        self._growth("depth, 8 to 24 layers", sizes, series, fits)
+        labels = {name: f"{name}: exponent {fit:.2f} from 8 layers" for name, fit in fits.items()}
+        plot(self.out / "depth.png", sizes, series, labels, f"layers of {UNITS} units")
 
     def widths(self) -> None:
         """Step time against width."""
         sizes, rounds = [100, 200, 400, 800, 1600], max(self.rounds // 4, 3)
         only = {"hnca": ESTIMATORS["hnca"]}
         series = sweep(sizes, lambda width: [width] * 2, only, rounds, "width")
-        fits = plot(self.out / "width.png", sizes, series, "units in each of two layers")
+        fits = {name: exponent(sizes, times) for name, times in series.items()}
+        labels = {name: f"{name}: exponent {fit:.2f}" for name, fit in fits.items()}
+        plot(self.out / "width.png", sizes, series, labels, "units in each of two layers")
         self._growth("width, 100 to 1600 units", sizes, series, fits)
 
     def _growth(self, what: str, sizes: list[int], series: dict, fits: dict[str, float]) -> None:

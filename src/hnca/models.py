@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from .graph import Graph, Node
 from .objective import Entropy, LogProb, Reward
-from .units import Affine, Bernoulli, Categorical, Readout
+from .units import AbstractLayer, Affine, Bernoulli, Categorical, Readout
 
 
 def bandit_policy(inputs: int, units: Sequence[int], actions: int, *, key: PRNGKeyArray) -> Graph:
@@ -83,21 +83,38 @@ def conv_policy(
     return Graph(nodes, [Reward("reward", parents=["action"])])
 
 
-def hierarchical_vae(inputs: int, units: Sequence[int], *, key: PRNGKeyArray) -> Graph:
+def hierarchical_vae(
+    inputs: int, units: Sequence[int], *, categories: int = 2, key: PRNGKeyArray
+) -> Graph:
     """An encoder `h1`, `h2`, ... of Bernoulli units over the context `x`, a decoder that mirrors
-    it, a prior of learned means, and the evidence lower bound as objective (Eq. 7)."""
+    it, a prior of learned means, and the evidence lower bound as objective (Eq. 7). With more than
+    two `categories`, hidden units are categorical."""
     encoder, decoder = jax.random.split(key)
     encoder_keys, decoder_keys = (jax.random.split(k, len(units) + 1) for k in (encoder, decoder))
     names, sizes = _chain(inputs, units)
+
+    def hidden(below: int, size: int, key: PRNGKeyArray) -> AbstractLayer:
+        if categories == 2:
+            return Bernoulli(below, size, key=key)
+        return Categorical(below, categories, units=size, key=key)
+
+    widths = [inputs, *(size if categories == 2 else size * categories for size in units)]
     nodes, objective = [], []
     for level, (below, name) in enumerate(pairwise(names)):
-        lower, upper = sizes[level : level + 2]
-        encode = Bernoulli(lower, upper, key=encoder_keys[level])
-        decode = Bernoulli(upper, lower, key=decoder_keys[level])
+        encode = hidden(widths[level], sizes[level + 1], encoder_keys[level])
+        decoding = Bernoulli if level == 0 else hidden
+        decode = decoding(widths[level + 1], sizes[level], key=decoder_keys[level])
         nodes.append(Node(name, encode, parents=[below]))
         objective += [LogProb(below, decode, given=[name]), Entropy(name)]
-    objective.append(LogProb(names[-1], Bernoulli(0, sizes[-1], key=decoder_keys[-1])))
+    objective.append(LogProb(names[-1], hidden(0, sizes[-1], decoder_keys[-1])))
     return Graph(nodes, objective)
+
+
+def generative(vae: Graph) -> Graph:
+    """The other direction of a VAE, as a graph without objective: every `LogProb` becomes a node,
+    from the prior down to the data. `generative(vae).sample(key)["x"]` is a dream."""
+    parts = [part for part in vae.objective if isinstance(part, LogProb)]
+    return Graph([Node(part.of, part.layer, part.given) for part in parts])
 
 
 def _chain(inputs: int, units: Sequence[int]) -> tuple[list[str], list[int]]:

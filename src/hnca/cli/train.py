@@ -77,11 +77,10 @@ def parse_settings(
 
 def run(experiment: AbstractExperiment, data: Dataset, out: Path, command: str) -> dict[str, Any]:
     """Trains with a progress bar, and says where the results are."""
-    from ..data.cache import cache_directory
     from ..training import Interrupted, RunDirectory, train
     from .progress import clock, reporter
 
-    keep_compiled(cache_directory() / "compiled")
+    keep_compiled()
     directory = RunDirectory(out)
     with reporter(experiment) as tell:
         images = f"{len(data.train_images):,} + {len(data.test_images):,} images"
@@ -98,8 +97,10 @@ def run(experiment: AbstractExperiment, data: Dataset, out: Path, command: str) 
     return summary
 
 
-def keep_compiled(directory: Path) -> None:
+def keep_compiled() -> None:
     """Programs are compiled once on a machine, then read from the cache."""
     import jax
 
-    jax.config.update("jax_compilation_cache_dir", str(directory))
+    from ..data.cache import cache_directory
+
+    jax.config.update("jax_compilation_cache_dir", str(cache_directory() / "compiled"))

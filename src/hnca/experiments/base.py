@@ -4,7 +4,7 @@ that the training engine runs."""
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,17 @@ from ..estimators import REGISTRY, AbstractEstimator, make_estimator
 from ..exact import World
 from ..graph import Graph
 from ..optimizers import maximize
+
+POSITIVE = (
+    "epochs",
+    "updates",
+    "batch_size",
+    "learning_rate",
+    "train_size",
+    "test_size",
+    "eval_every",
+    "eval_samples",
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +46,13 @@ class AbstractExperiment(ABC):
     batch_size: int = 50
     """Images in one step."""
     learning_rate: float = 1e-4
-    """Of Adam."""
+    """Step size of the optimizer."""
+    optimizer: Literal["adam", "sgd", "rmsprop", "adamw"] = "adam"
+    """From optax, with its other settings at their defaults."""
+    updates: int | None = None
+    """Train for so many steps instead of --epochs, rounded up to whole epochs."""
+    eval_every: int = 1
+    """Test after every so many epochs, and after the last."""
     train_size: int | None = None
     """Train on the first so many images only."""
     test_size: int | None = None
@@ -85,8 +102,8 @@ class AbstractExperiment(ABC):
         if self.estimator not in REGISTRY:
             fit = ", ".join(name for name in REGISTRY if self.fits(make_estimator(name)))
             raise UserError(f"unknown estimator '{self.estimator}': choose one of {fit}")
-        for name in ("epochs", "batch_size", "learning_rate", "train_size", "test_size"):
-            value = getattr(self, name)
+        for name in POSITIVE:
+            value = getattr(self, name, None)
             if value is not None and not value > 0:
                 raise UserError(f"--{name.replace('_', '-')} must be above 0, not {value}")
 
@@ -95,8 +112,8 @@ class AbstractExperiment(ABC):
         return make_estimator(self.estimator)
 
     def make_optimizer(self) -> optax.GradientTransformation:
-        """Adam, uphill."""
-        return maximize(optax.adam(self.learning_rate))
+        """The optimizer, uphill."""
+        return maximize(getattr(optax, self.optimizer)(self.learning_rate))
 
 
 def binarise(key: PRNGKeyArray, images: UInt8[Array, "*shape"]) -> Float[Array, "*shape"]:

@@ -104,5 +104,5 @@ def _line(entry: dict[str, Any]) -> str:
 
 def _identity(config: dict[str, Any]) -> dict[str, Any]:
     """What must be the same for a run to go on. More epochs are no other run."""
-    settings = {k: v for k, v in config["settings"].items() if k != "epochs"}
+    settings = {k: v for k, v in config["settings"].items() if k not in ("epochs", "updates")}
     return {"task": config["task"], **settings, "data": config["data"]["fingerprint"]}

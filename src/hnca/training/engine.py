@@ -1,5 +1,7 @@
 """The compiled programs of a run: one for an epoch of training, one for a test."""
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -44,6 +46,9 @@ class Engine:
         if not self.steps:
             size = len(self.train_set.labels)
             raise UserError(f"--batch-size {experiment.batch_size} is more than {size} images")
+        self.epochs = experiment.epochs
+        if experiment.updates is not None:
+            self.epochs = math.ceil(experiment.updates / self.steps)
         keys = jax.random.split(jax.random.key(experiment.seed), 4)
         graph_key, self._state_key, self._epoch_key, self._test_key = keys
         self.graph = experiment.graph(data, graph_key)
@@ -70,7 +75,9 @@ class Engine:
         return self._epoch(state, (self.train_set, jax.random.fold_in(self._epoch_key, epoch)))
 
     def test(self, graph: Graph, epoch: int) -> dict[str, Array]:
-        """Mean metrics over the test images, freshly binarised."""
+        """Mean metrics over the test images, freshly binarised; none between two tests."""
+        if epoch % self.experiment.eval_every and epoch != self.epochs:
+            return {}
         return self._test(graph, self.test_set, jax.random.fold_in(self._test_key, epoch))
 
     def summarise(self, metrics: dict[str, Array]) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """A whole run: from where it was left, or from the start, to the last epoch."""
 
 import dataclasses
+import json
 import math
 import platform
 import time
@@ -54,13 +55,13 @@ def train(
         directory.begin(_config(experiment, data, command))
         state, done = _resume(directory, engine)
         entries = directory.forget_after(done)
-        if done < experiment.epochs:
+        if done < engine.epochs:
             if done:
                 reporter.say(f"going on after epoch {done} in {directory.path}")
             engine.compile(state)
-            reporter.begin(experiment.epochs, done, engine.steps)
+            reporter.begin(engine.epochs, done, engine.steps)
         try:
-            for epoch in range(done + 1, experiment.epochs + 1):
+            for epoch in range(done + 1, engine.epochs + 1):
                 request.check()
                 state, entry = _epoch(engine, state, epoch)
                 directory.append(entry)
@@ -124,7 +125,7 @@ def _finish(
 
 def _config(experiment: AbstractExperiment, data: Dataset, command: str | None) -> dict[str, Any]:
     """Everything needed to run it again."""
-    return {
+    record = {
         "task": experiment.name,
         "settings": dataclasses.asdict(experiment),
         "data": {"name": data.name, "fingerprint": data.fingerprint, "source": data.source},
@@ -132,3 +133,4 @@ def _config(experiment: AbstractExperiment, data: Dataset, command: str | None) 
         "versions": {"python": platform.python_version()} | {p: version(p) for p in PACKAGES},
         "device": f"{jax.device_count()} x {jax.devices()[0].device_kind}",
     }
+    return json.loads(json.dumps(record))  # as it will be read again: lists for tuples

@@ -1,0 +1,39 @@
+"""Lower bounds on log p(x) from several samples (Burda et al., 2015)."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
+
+from .graph import Graph, Sample
+from .objective import Entropy, LogProb
+
+
+def log_weights(graph: Graph, sample: Sample) -> Float[Array, " B"]:
+    """log p(x, h) - log q(h | x), for a graph whose objective is an evidence lower bound."""
+    if not all(isinstance(part, LogProb | Entropy) for part in graph.objective):
+        raise ValueError("a bound needs an objective of LogProb and Entropy components only")
+    joint = [part for part in graph.objective if isinstance(part, LogProb)]
+    if missing := set(graph.node_names).difference(part.of for part in joint):
+        raise ValueError(f"a bound needs a LogProb of every node, but '{min(missing)}' has none")
+    log_joint = sum((part.value(graph, sample) for part in joint), jnp.zeros(sample.batch))
+    return log_joint - sample.log_prob
+
+
+@eqx.filter_jit
+def multi_sample_bound(
+    graph: Graph, key: PRNGKeyArray, samples: int, /, **context: ArrayLike
+) -> Float[Array, " B"]:
+    """log of the mean of so many weights p(x, h) / q(h | x), h drawn from q: for every example, a
+    lower bound on log p(x) in expectation, and the closer, the more samples.
+
+    One sample is in memory at a time, and the weights only as the logarithm of their sum."""
+
+    def add(total, key):
+        sample = graph.sample(key, **context)
+        return jnp.logaddexp(total, log_weights(graph, sample)), None
+
+    batch = len(next(iter(context.values())))  # pyright: ignore[reportArgumentType]
+    nothing = jnp.full(batch, -jnp.inf)
+    total, _ = jax.lax.scan(add, nothing, jax.random.split(key, samples))
+    return total - jnp.log(samples)

@@ -1,0 +1,113 @@
+"""The paper's discrete hierarchical variational autoencoder."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import jax
+from jaxtyping import Array, Float, PRNGKeyArray, UInt8
+
+from ..bounds import multi_sample_bound
+from ..data import Dataset
+from ..errors import UserError
+from ..estimators import ARM, HNCA, AbstractEstimator, DisARM, StraightThrough
+from ..exact import World
+from ..graph import Graph
+from ..models import hierarchical_vae
+from .base import AbstractExperiment
+
+BINARY = (ARM, DisARM, StraightThrough)  # methods for units of two values
+
+
+@dataclass(frozen=True)
+class VAE(AbstractExperiment):
+    """A variational autoencoder with layers of discrete stochastic units."""
+
+    epochs: int = 840
+    layers: int | None = None
+    """Hidden layers; 1, 2 and 3 in the paper. As many as there are --units, by default."""
+    units: tuple[int, ...] = (200,)
+    """Units in each layer, from the pixels up; one number is for all layers."""
+    categories: int = 2
+    """Values that a hidden unit can take: above 2, units are categorical."""
+    prune_children: bool = True
+    """No credit through children that a component cannot be reached from (hnca only)."""
+    downstream_only: bool = True
+    """No credit for components that are not downstream of a unit (hnca only)."""
+    eval_every: int = 40
+    eval_samples: int = 100
+    """Samples of the multi-sample bound on the test images."""
+
+    name: ClassVar[str] = "vae"
+    measure: ClassVar[str] = "elbo"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The units of each layer."""
+        if self.layers is None or len(self.units) == self.layers:
+            return self.units
+        return self.units * self.layers
+
+    def graph(self, data: Dataset, key: PRNGKeyArray) -> Graph:
+        return hierarchical_vae(data.pixels, self.sizes, categories=self.categories, key=key)
+
+    def step(
+        self, x: Float[Array, "B pixels"], labels: UInt8[Array, " B"]
+    ) -> tuple[dict[str, Array], World | None]:
+        return {"x": x}, None
+
+    def test(
+        self, graph: Graph, x: Float[Array, " pixels"], label: UInt8[Array, ""], key: PRNGKeyArray
+    ) -> dict[str, Float[Array, ""]]:
+        elbo_key, bound_key = jax.random.split(key)
+        elbo = graph.value(graph.sample(elbo_key, x=x[None]))[0]
+        bound = multi_sample_bound(graph, bound_key, self.eval_samples, x=x[None])[0]
+        return {"test_elbo": elbo, "test_bound": bound}
+
+    def measured_layers(self, graph: Graph) -> Sequence[str]:
+        return graph.node_names  # the encoder
+
+    def fits(self, estimator: AbstractEstimator) -> bool:
+        return self.categories == 2 or not isinstance(estimator, BINARY)
+
+    def make_estimator(self) -> AbstractEstimator:
+        estimator = super().make_estimator()
+        if not isinstance(estimator, HNCA):
+            return estimator
+        switches = {"prune_children": self.prune_children, "downstream_only": self.downstream_only}
+        return replace(estimator, **switches)
+
+    @classmethod
+    def quick(cls) -> "VAE":
+        return cls(epochs=10, eval_every=10, eval_samples=10)
+
+    @property
+    def title(self) -> str:
+        same = self.sizes == (200,) * len(self.sizes)
+        size = str(len(self.sizes)) if same else "x".join(map(str, self.sizes))
+        kind = "" if self.categories == 2 else f"-{self.categories}-way"
+        pruned = "" if self.prune_children else "-unpruned"
+        full = "" if self.downstream_only else "-full-reward"
+        return f"vae-{size}{kind}-{self.estimator}{pruned}{full}"
+
+    def check(self) -> None:
+        super().check()
+        sizes = self.sizes
+        if not sizes or min(sizes) < 1 or len(sizes) != (self.layers or len(sizes)):
+            units = " ".join(map(str, self.units))
+            raise UserError(
+                f"--layers {self.layers} --units {units}: give one size, or one for each layer"
+            )
+        if self.categories < 2:
+            raise UserError(f"--categories must be 2 or more, not {self.categories}")
+        if not self.fits(self.make_estimator()):
+            raise UserError(
+                f"estimator '{self.estimator}' is for units of two values: drop --categories, "
+                "or use hnca, reinforce or loo"
+            )
+        ablated = not (self.prune_children and self.downstream_only)
+        if ablated and not self.estimator.startswith("hnca"):
+            raise UserError(
+                "--no-prune-children and --no-downstream-only are ablations of hnca, "
+                f"not of {self.estimator}"
+            )

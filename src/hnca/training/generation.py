@@ -1,0 +1,113 @@
+"""What a VAE has learned, as one picture."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ..data import Dataset
+from ..experiments import binarise
+from ..graph import Graph, Sample
+from ..models import generative
+
+COLUMNS, PRIOR_ROWS = 16, 4
+
+
+def draw_generated(graph: Graph, data: Dataset, path: Path, *, seed: int, title: str) -> None:
+    """Samples from the prior; reconstructions under their originals; samples before and after a
+    unit of the top layer took another value, and the difference."""
+    shape = data.train_images.shape[1:]
+    prior_key, data_key, flip_key = jax.random.split(jax.random.key(seed), 3)
+    decoder = generative(graph)
+    prior = means(dreams(decoder, prior_key, PRIOR_ROWS * COLUMNS))
+    originals, rebuilt = reconstructions(graph, data, data_key)
+    before, after, units = flips(decoder, graph.node_names[-1], flip_key)
+    changed = f"samples, and the same with one top-layer unit changed: {', '.join(map(str, units))}"
+    parts = [
+        ("samples from the prior", "gray", prior),
+        ("test images, binarised, above their reconstructions", "gray", [*originals, *rebuilt]),
+        (changed, "gray", [*before, *after]),
+        ("what the change adds (red) and takes away (blue)", "RdBu_r", after - before),
+    ]
+    _draw([(name, colors, _tiled(each, shape)) for name, colors, each in parts], path, title)
+
+
+def dreams(decoder: Graph, key: PRNGKeyArray, count: int) -> Sample:
+    """Samples from the generative model, a batch of them."""
+    one = lambda key: decoder.sample(key)
+    several = jax.vmap(one)(jax.random.split(key, count))
+    return jax.tree.map(lambda array: array.reshape(count, *array.shape[2:]), several)
+
+
+def means(sample: Sample) -> Float[Array, "B pixels"]:
+    """The probability of every pixel to be one."""
+    return jax.nn.sigmoid(sample.logits["x"])
+
+
+def reconstructions(
+    graph: Graph, data: Dataset, key: PRNGKeyArray
+) -> tuple[Float[Array, "B pixels"], Float[Array, "B pixels"]]:
+    """Test images of all classes, and what the decoder makes of their code."""
+    rows = [np.flatnonzero(data.test_labels == label) for label in range(data.classes)]
+    chosen = [row[place] for place in range(COLUMNS) for row in rows if place < len(row)][:COLUMNS]
+    pixel_key, code_key = jax.random.split(key)
+    images = jnp.asarray(data.test_images[np.sort(chosen)].reshape(len(chosen), -1))
+    x = binarise(pixel_key, images)
+    code = graph.sample(code_key, x=x)
+    decoder = generative(graph)
+    replayed = decoder.observe(x=x, **{name: code[name] for name in graph.node_names})
+    return x, means(replayed)
+
+
+def flips(
+    decoder: Graph, top: str, key: PRNGKeyArray
+) -> tuple[Float[Array, "B pixels"], Float[Array, "B pixels"], list[int]]:
+    """Samples before and after one unit of the top layer takes its next value, with the same
+    chances below it; for each sample, the unit that changes most among some that were tried."""
+    dream_key, below_key, unit_key = jax.random.split(key, 3)
+    sample = dreams(decoder, dream_key, COLUMNS)
+    layer = decoder[top].layer
+    tried = jax.random.permutation(unit_key, layer.units)[:32]
+    same = lambda values: means(decoder.resample(below_key, sample, top, values))
+    before = same(sample[top])
+
+    def change(unit):
+        choice = layer.choice(sample[top])
+        moved = choice.at[:, unit].set((choice[:, unit] + 1) % layer.choices)
+        return same(layer.chosen(moved))
+
+    after = jax.lax.map(change, tried)  # [units tried, B, pixels]
+    best = jnp.argmax(jnp.sum((after - before) ** 2, axis=-1), axis=0)
+    return before, after[best, jnp.arange(COLUMNS)], [int(unit) for unit in tried[best]]
+
+
+def _tiled(images, shape: tuple[int, ...]) -> np.ndarray:
+    """Images side by side, `COLUMNS` in a row, with a pixel between."""
+    height, width = shape
+    rows = [images[start : start + COLUMNS] for start in range(0, len(images), COLUMNS)]
+    canvas = np.full((len(rows) * (height + 1), COLUMNS * (width + 1)), np.nan)
+    for i, row in enumerate(rows):
+        for j, image in enumerate(row):
+            top, left = i * (height + 1), j * (width + 1)
+            canvas[top : top + height, left : left + width] = np.reshape(image, shape)
+    return canvas[:-1, :-1]
+
+
+def _draw(parts: list[tuple[str, str, np.ndarray]], path: Path, title: str) -> None:
+    from matplotlib.figure import Figure
+
+    heights = [image.shape[0] for _, _, image in parts]
+    figure = Figure(figsize=(10, sum(heights) * 10 / parts[0][2].shape[1] + 1.6))
+    figure.set_layout_engine("constrained")
+    figure.suptitle(title)
+    rows = figure.subplots(len(parts), 1, height_ratios=heights)
+    for axes, (heading, colors, image) in zip(rows, parts, strict=True):
+        least = 0 if colors == "gray" else -1
+        axes.imshow(image, cmap=colors, vmin=least, vmax=1, interpolation="nearest")
+        axes.set_title(heading, fontsize="small", loc="left")
+        axes.axis("off")
+    aside = path.with_name(f".{path.name}")
+    figure.savefig(aside, dpi=130, format="png")
+    aside.replace(path)
