@@ -6,7 +6,7 @@ BIN := .venv/bin
 .PHONY: demo test lint format bench clean
 
 demo: .venv/installed
-	$(BIN)/python examples/toy_bandit.py
+	$(BIN)/hnca demo
 
 test: .venv/installed
 	$(BIN)/python -m pytest
@@ -28,6 +28,7 @@ format: .venv/installed
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/step_time.py
+	$(BIN)/python benchmarks/epoch_time.py
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis

@@ -161,20 +161,26 @@ def plot(
     path: Path,
     sizes: Sequence[int],
     series: dict[str, list[float]],
-    labels: dict[str, str],
+    fits: dict[str, float],
     xlabel: str,
 ) -> None:
-    """A log-log plot of milliseconds per step."""
-    figure, axes = plt.subplots(figsize=(6, 4.2), layout="constrained")
+    """Milliseconds per step against size, both logarithmic, and the ratio to the yardstick."""
+    figure, (absolute, relative) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
     for name, times in series.items():
-        axes.loglog(sizes, times, "o-", label=labels[name])
-    axes.set_xticks(sizes, [str(size) for size in sizes])
-    axes.minorticks_off()
+        absolute.loglog(sizes, times, "o-", label=f"{name}: exponent {fits[name]:.2f}")
+        ratios = [
+            time / yardstick for time, yardstick in zip(times, series[YARDSTICK], strict=True)
+        ]
+        relative.plot(sizes, ratios, "o-", label=name)
+    absolute.set_xticks(sizes, [str(size) for size in sizes])
+    absolute.minorticks_off()
     ticks = [t for t in (1, 2, 5, 10, 20, 50, 100, 200) if _within(t, series)]
-    axes.set_yticks(ticks, [str(tick) for tick in ticks])
-    axes.set(xlabel=xlabel, ylabel="milliseconds per training step")
-    axes.legend()
-    figure.savefig(path, dpi=150)
+    absolute.set_yticks(ticks, [str(tick) for tick in ticks])
+    absolute.set(xlabel=xlabel, ylabel="milliseconds per training step")
+    relative.set(xlabel=xlabel, ylabel=f"times {YARDSTICK}", ylim=(0, None))
+    absolute.legend()
+    relative.legend()
+    figure.savefig(path, dpi=120)
     plt.close(figure)
 
 
@@ -245,17 +251,19 @@ class Report:
         self.console.print(table)
 
     def depths(self) -> None:
-        """Step time against depth. The first layer and Adam cost all methods the same, and a layer
-        resampled costs little: it takes some depth for a square to show."""
+        """Step time against depth. Backpropagation is linear in it; so a method whose ratio to
+        backpropagation stays is linear too, and one whose ratio grows along with depth, quadratic.
+        The first layer and Adam cost all methods the same: it takes some depth to show."""
         sizes, rounds = [1, 2, 3, 4, 6, 8, 12, 16, 24], max(self.rounds // 2, 3)
         series = sweep(sizes, lambda depth: [UNITS] * depth, BY_DEPTH, rounds, "depth")
-        shallow, deep = slice(1, 6), slice(5, None)
-        fits = {name: exponent(sizes[shallow], times[shallow]) for name, times in series.items()}
+        upto8 = slice(1, sizes.index(8) + 1)
+        fits = {name: exponent(sizes[upto8], times[upto8]) for name, times in series.items()}
         self._growth("depth, 2 to 8 layers", sizes, series, fits)
-        fits = {name: exponent(sizes[deep], times[deep]) for name, times in series.items()}
-        self._growth("depth, 8 to 24 layers", sizes, series, fits)
-        labels = {name: f"{name}: exponent {fit:.2f} from 8 layers" for name, fit in fits.items()}
-        plot(self.out / "depth.png", sizes, series, labels, f"layers of {UNITS} units")
+        for name in ("hnca", "loo", "disarm"):
+            relative = np.divide(series[name], series[YARDSTICK])
+            for size, ratio in zip(sizes, relative, strict=True):
+                self.ratios[f"{size} layers: {name} / {YARDSTICK}"] = float(ratio)
+        plot(self.out / "depth.png", sizes, series, fits, f"layers of {UNITS} units")
 
     def widths(self) -> None:
         """Step time against width."""
@@ -263,8 +271,7 @@ class Report:
         only = {"hnca": ESTIMATORS["hnca"]}
         series = sweep(sizes, lambda width: [width] * 2, only, rounds, "width")
         fits = {name: exponent(sizes, times) for name, times in series.items()}
-        labels = {name: f"{name}: exponent {fit:.2f}" for name, fit in fits.items()}
-        plot(self.out / "width.png", sizes, series, labels, "units in each of two layers")
+        plot(self.out / "width.png", sizes, series, fits, "units in each of two layers")
         self._growth("width, 100 to 1600 units", sizes, series, fits)
 
     def _growth(self, what: str, sizes: list[int], series: dict, fits: dict[str, float]) -> None:

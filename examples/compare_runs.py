@@ -30,14 +30,14 @@ COLORS = {
 }
 
 
-def read(paths: list[Path]) -> dict[str, dict[str, list[dict]]]:
-    """The metrics of each run, by network, then by method."""
+def read(paths: list[Path], epochs: int | None) -> dict[str, dict[str, list[dict]]]:
+    """The metrics of each run, up to an epoch, by network, then by method."""
     rows: dict[str, dict[str, list[dict]]] = defaultdict(dict)
     for path in paths:
         config, metrics = RunDirectory(path).read_config(), RunDirectory(path).read_metrics()
         experiment = experiment_from(config)
         network = experiment.title.removesuffix(f"-{experiment.estimator}")
-        rows[network][experiment.estimator] = metrics
+        rows[network][experiment.estimator] = metrics[:epochs]
     return rows
 
 
@@ -88,10 +88,12 @@ def main() -> None:
     """Draws, and prints the table."""
     parser = argparse.ArgumentParser(description="Learning curves of several runs side by side.")
     parser.add_argument("runs", nargs="+", type=Path)
-    parser.add_argument("-o", "--out", type=Path, default=Path("curves.png"))
+    parser.add_argument("-o", "--out", type=Path, help="the picture; none by default")
+    parser.add_argument("--epoch", type=int, help="up to this epoch only")
     arguments = parser.parse_args()
-    rows = read(arguments.runs)
-    draw(rows, arguments.out)
+    rows = read(arguments.runs, arguments.epoch)
+    if arguments.out:
+        draw(rows, arguments.out)
     print(table(rows))
 
 

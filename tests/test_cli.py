@@ -1,5 +1,6 @@
 """The command line as its users meet it: real processes, signals, and wrong input."""
 
+import json
 import os
 import re
 import signal
@@ -85,7 +86,7 @@ def test_killed_and_interrupted_a_run_ends_in_the_same_bits(tmp_path, stripes, e
         process.send_signal(signum)
         said = process.communicate()[0]
         assert process.returncode == code, said
-        assert re.search(r"saved. Go on with:\n  hnca train bandit .*--out", said)
+        assert re.search(r"Saved after epoch \d+. Go on with:\n  hnca train bandit .*--out", said)
         assert "Traceback" not in said
         assert epochs <= lines(metrics) < EPOCHS
 
@@ -99,12 +100,15 @@ def test_killed_and_interrupted_a_run_ends_in_the_same_bits(tmp_path, stripes, e
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["trian"], "'trian' is none of demo, train, data"),
+        (["trian"], "'trian' is none of demo, train, evaluate"),
         (["train", "bandits"], "is none of bandit, conv-bandit"),
         (["train", "bandit", "--layer", "2"], "perhaps you meant --layers"),
         (["train", "bandit", "--layers", "two"], "--layers"),
         (["train", "bandit", "--estimator", "loo"], "use hnca or reinforce"),
         (["train", "bandit", "--preset", "slow"], "paper"),
+        (["train", "bandit", "--preset"], "--preset"),
+        (["evaluate", "nowhere"], "nowhere is no run"),
+        (["evaluate"], "RUN"),
         (["train", "bandit", "--dataset", "minst"], "did you mean 'mnist'"),
         ([*TRAIN, "--dataset", "STRIPES", "--out", "/dev/null/x"], "/dev/null/x"),
         (["train", "bandit", "--dataset", "STRIPES", "--batch-size", "500"], "more than 48"),
@@ -136,6 +140,35 @@ def test_help_teaches(capsys, arguments, words):
     assert all(word in said for word in words)
     if arguments == ["--help"]:
         assert said.count("\n") <= 24
+
+
+def test_a_vae_from_training_to_a_picture(tmp_path, stripes, capsys):
+    run, picture = tmp_path / "vae", tmp_path / "digits.png"
+    settings = ["--units", "3", "2", "--epochs", "2", "--batch-size", "8", "--eval-samples", "2"]
+    for arguments in (
+        ["train", "vae", "--dataset", str(stripes), "--out", str(run), *settings],
+        ["evaluate", str(run), "--samples", "5"],
+        ["generate", str(run), "-o", str(picture)],
+    ):
+        with pytest.raises(SystemExit) as leaving:
+            main(arguments)
+        assert not leaving.value.code, capsys.readouterr().err
+    said = capsys.readouterr().out
+    first = json.loads((run / "summary.json").read_text())
+    assert f"test_bound {first['evaluation']['test_bound']:.2f}" in said
+    assert first["evaluation"]["samples"] == 5
+    assert first["evaluation"]["test_bound_standard_error"] > 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(SystemExit):
+        main(["evaluate", str(run), "--samples", "5"])
+    assert json.loads((run / "summary.json").read_text()) == first
+    with pytest.raises(SystemExit):
+        main(["evaluate", str(run), "--samples", "5", "--seed", "1"])
+    other = json.loads((run / "summary.json").read_text())
+    assert other["evaluation"]["test_bound"] != first["evaluation"]["test_bound"]
+    with pytest.raises(SystemExit):
+        main(["train", "vae", "--dataset", str(stripes), "--out", str(run), *settings])
+    assert json.loads((run / "summary.json").read_text()) == other
 
 
 def test_importing_the_library_is_light():

@@ -4,7 +4,7 @@ import errno
 import json
 import os
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ import pytest
 import hnca
 from hnca.data import Dataset
 from hnca.errors import UserError
-from hnca.experiments import Bandit, ConvBandit, binarise
+from hnca.experiments import VAE, Bandit, ConvBandit, binarise, experiment_from
 from hnca.training import Engine, RunDirectory, checkpoint, train
 
 RANDOM = np.random.default_rng(0)
@@ -152,7 +152,7 @@ def test_no_whole_checkpoint_is_an_error(finished, tmp_path):
         path.write_bytes(b"")
     with (
         pytest.warns(UserWarning, match="damaged"),
-        pytest.raises(UserError, match="delete it to start"),
+        pytest.raises(UserError, match="to start again"),
     ):
         run(tmp_path)
 
@@ -160,6 +160,18 @@ def test_no_whole_checkpoint_is_an_error(finished, tmp_path):
 def test_one_process_at_a_time(tmp_path):
     with RunDirectory(tmp_path).lock(), pytest.raises(UserError, match="another process"):
         run(tmp_path)
+
+
+def test_other_versions_are_told_and_kept(finished, tmp_path):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["versions"]["jax"] = "0.1.2"
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.warns(UserWarning, match="bits may differ"):
+        run(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["versions"]["jax"] == jax.__version__
+    assert [each["versions"]["jax"] for each in config["earlier"]] == ["0.1.2"]
 
 
 def test_another_run_is_refused_and_left_alone(finished, tmp_path):
@@ -201,16 +213,82 @@ def test_nan_stops_the_run_and_keeps_the_last_good_checkpoint(tmp_path, monkeypa
 
 
 def test_an_epoch_sees_every_image_once_in_a_fresh_order_and_binarisation():
-    engine = Engine(TINY, DATA)
-    one, two = (engine._deal((engine.train_set, jax.random.key(seed))) for seed in (1, 2))
-    images, labels, keys = one
-    assert images.shape == (4, 10, 36)
-    known = zip(IMAGES[:48].reshape(48, 36), LABELS[:48], strict=True)
-    rows = {(*image, label) for image, label in known}
-    dealt = zip(images.reshape(40, 36), labels.reshape(40), strict=True)
-    assert {(*np.asarray(image), int(label)) for image, label in dealt} <= rows
-    assert not np.array_equal(labels, two[1])
-    assert len({tuple(np.asarray(jax.random.key_data(key))) for key in [*keys, *two[2]]}) == 8
+    """With images that carry their number in a pixel."""
+    numbered = np.full((40, 6, 6), 128, np.uint8)
+    numbered[:, 0, 0] = np.arange(40)
+    labels = np.arange(40, dtype=np.uint8) % 3
+    engine = Engine(TINY, Dataset("numbered", numbered, labels, IMAGES, LABELS, "a test"))
+    orders, pixels = [], []
+    for epoch in (1, 2):
+        key = jax.random.fold_in(engine._epoch_key, epoch)
+        images, dealt_labels, keys = engine._deal((engine.train_set, key))
+        assert images.shape == (4, 10, 36)
+        order = np.asarray(images[..., 0]).ravel()
+        assert sorted(order) == list(range(40))
+        np.testing.assert_array_equal(np.asarray(dealt_labels).ravel(), order % 3)
+        orders.append(order)
+        contexts = [
+            engine._step(entry)[0]["x"] for entry in zip(images, dealt_labels, keys, strict=True)
+        ]
+        pixels += [np.asarray(x)[:, 1:] for x in contexts]
+    assert not np.array_equal(*orders)
+    for first in range(8):
+        assert all(not np.array_equal(pixels[first], pixels[other]) for other in range(first))
+
+
+def test_settings_come_back_from_the_configuration():
+    for experiment in (TINY, ConvBandit(seed=3), VAE(units=(4, 3), categories=3)):
+        config = json.loads(json.dumps({"task": experiment.name, "settings": asdict(experiment)}))
+        assert experiment_from(config) == experiment
+    with pytest.raises(UserError, match="another version"):
+        experiment_from({"task": "bandit", "settings": {"layer": 3}})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"layers": 2, "units": (3,), "updates": 7, "downstream_only": False},
+        {"estimator": "hnca", "units": (3,), "categories": 3, "optimizer": "sgd"},
+    ],
+    ids=["ablation", "categorical"],
+)
+def test_a_vae_run_ends_in_the_same_bits(tmp_path, settings):
+    settings = {"epochs": 2, "batch_size": 12, "eval_every": 2, "eval_samples": 3} | settings
+    experiment = VAE(**settings)
+    with pytest.raises(Killed):
+        run(tmp_path / "killed", experiment, DiesAfter(1))
+    run(tmp_path / "killed", experiment)
+    summary = run(tmp_path / "whole", experiment)
+    assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")
+    first, second = RunDirectory(tmp_path / "whole").read_metrics()
+    assert "test_bound" not in first
+    assert second["test_bound"] >= -36 * np.log(2) * 3
+    encoder = {f"gradient_variance/{name}" for name in Engine(experiment, DATA).graph.node_names}
+    assert {name for name in second if "variance/" in name} == encoder
+    assert summary["final"] == second
+
+
+def test_the_ablations_reach_the_estimator():
+    assert VAE(prune_children=False, estimator="hnca").make_estimator().prune_children is False
+    assert VAE(downstream_only=False).make_estimator().downstream_only is False
+    assert isinstance(VAE(prune_children=False).make_estimator().baseline, hnca.MovingAverage)
+
+
+def test_a_summary_has_a_test_though_none_was_due(tmp_path):
+    summary = run(tmp_path, replace(TINY, eval_every=2))
+    assert "test_accuracy" not in RunDirectory(tmp_path).read_metrics()[-1]
+    assert 0 <= summary["final"]["test_accuracy"] <= 1
+
+
+def test_metrics_that_were_lost_are_measured_again(finished, tmp_path):
+    """As after a power cut: the checkpoint is on the disk, the last line is not."""
+    with pytest.raises(Killed):
+        run(tmp_path, reporter=DiesAfter(2))
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text(metrics.read_text().splitlines(keepends=True)[0])
+    with pytest.warns(UserWarning, match="newer than the metrics"):
+        run(tmp_path)
+    assert outcome(tmp_path) == outcome(finished[0])
 
 
 def test_pixels_are_one_with_their_intensity():
@@ -237,9 +315,27 @@ def test_a_conv_run(tmp_path):
         ({"batch_size": 49}, "--batch-size 49 is more than 48 images"),
         ({"train_size": 100}, "--train-size 100"),
         ({"layers": 0}, "1 or more"),
+        ({"seed": 2**32}, "--seed must be from 0"),
     ],
 )
 def test_settings_that_make_no_sense_leave_nothing_behind(tmp_path, settings, message):
     with pytest.raises(UserError, match=message):
         run(tmp_path / "run", Bandit(**settings))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"units": (3, 2), "layers": 3}, "one size, or one for each layer"),
+        ({"units": (0,)}, "each 1 or more"),
+        ({"categories": 1}, "--categories must be 2"),
+        ({"categories": 3, "estimator": "disarm"}, "is for units of two values"),
+        ({"estimator": "loo", "prune_children": False}, "ablations of hnca"),
+        ({"eval_samples": 0}, "--eval-samples"),
+    ],
+)
+def test_a_vae_that_makes_no_sense_is_refused(tmp_path, settings, message):
+    with pytest.raises(UserError, match=message):
+        run(tmp_path / "run", VAE(**settings))
     assert not (tmp_path / "run").exists()

@@ -29,11 +29,10 @@ def multi_sample_bound(
 
     One sample is in memory at a time, and the weights only as the logarithm of their sum."""
 
-    def add(total, key):
-        sample = graph.sample(key, **context)
-        return jnp.logaddexp(total, log_weights(graph, sample)), None
+    def add(number, total):
+        sample = graph.sample(jax.random.fold_in(key, number), **context)
+        return jnp.logaddexp(total, log_weights(graph, sample))
 
     batch = len(next(iter(context.values())))  # pyright: ignore[reportArgumentType]
-    nothing = jnp.full(batch, -jnp.inf)
-    total, _ = jax.lax.scan(add, nothing, jax.random.split(key, samples))
+    total = jax.lax.fori_loop(0, samples, add, jnp.full(batch, -jnp.inf))
     return total - jnp.log(samples)

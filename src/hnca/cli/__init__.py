@@ -1,5 +1,6 @@
 """The command line. What a command needs is imported once it is chosen."""
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -32,13 +33,20 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         run(list(sys.argv[1:] if arguments is None else arguments))
     except UserError as error:
         _fail(str(error), 2 if isinstance(error, UsageError) else 1)
-    except BrokenPipeError:
-        sys.exit(1)  # of `hnca ... | head`: nobody is left to tell
+    except BrokenPipeError:  # of `hnca ... | head`: nobody is left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         _fail(f"{error.strerror or error}{where}", 1)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
+    except Exception as error:
+        if os.environ.get("HNCA_TRACEBACK"):
+            raise
+        first_line = str(error).partition("\n")[0]
+        hint = "HNCA_TRACEBACK=1 shows where; please report it"
+        _fail(f"unexpected {type(error).__name__}: {first_line} ({hint})", 1)
     sys.exit(0)
 
 

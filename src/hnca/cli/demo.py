@@ -1,5 +1,6 @@
 """`hnca demo`: a minute of training."""
 
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,8 +14,8 @@ class Demo:
     """Trains the paper's 3-layer bandit for ten epochs: three layers of 200 stochastic units name
     digits, and learn from nothing but whether they were right. About a minute."""
 
-    out: Path = Path("runs/demo")
-    """Directory of the run."""
+    out: Path | None = None
+    """Directory of the run; `runs/demo-` and the name of the data set by default."""
 
 
 def main(arguments: list[str]) -> None:
@@ -25,18 +26,20 @@ def main(arguments: list[str]) -> None:
 
     experiment = Bandit.quick()
     try:
-        data = load(experiment.dataset)
+        data = load(experiment.dataset, say=print)
     except UserError as error:
         print(f"{error}\nMNIST cannot be had here, so the demo draws its own digits: glyphs")
         experiment = replace(experiment, dataset="glyphs")
         data = load("glyphs")
-    command = f"hnca train bandit --preset quick --dataset {experiment.dataset} --out {demo.out}"
-    run(experiment, data, demo.out, command)
-    print("\nWhat to try next:")
-    print("  the same by REINFORCE, and compare the curves:")
-    print(
-        f"    hnca train bandit --preset quick --dataset {experiment.dataset} "
-        "--estimator reinforce+baseline"
-    )
-    print("  the whole experiment of the paper (100 epochs):")
-    print("    hnca train bandit --layers 3")
+    out = demo.out or Path("runs") / f"demo-{experiment.dataset}"
+    again = f"hnca train bandit --preset quick --dataset {experiment.dataset}"
+    run(experiment, data, out, f"{again} --out {shlex.quote(str(out))}")
+    print(f"""
+What to try next:
+  the same by REINFORCE, and compare the curves:
+    {again} --estimator reinforce+baseline
+  the paper's whole experiment, 100 epochs:
+    hnca train bandit --layers 3
+  a discrete variational autoencoder, and what it dreams of:
+    hnca train vae --preset quick --dataset {experiment.dataset} --out runs/vae
+    hnca generate runs/vae -o digits.png""")

@@ -1,8 +1,10 @@
 """`hnca evaluate`: the multi-sample bound of a trained VAE."""
 
-import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
+
+import tyro
 
 from ..errors import UserError
 from .usage import parse
@@ -10,10 +12,10 @@ from .usage import parse
 
 @dataclass(frozen=True)
 class Evaluate:
-    """A lower bound on the log-likelihood of the test images under a trained VAE, the closer, the
-    more samples. It is printed, and written into the run's summary.json."""
+    """A lower bound on the log-likelihood of the test images under a trained VAE: the more samples,
+    the closer. It is printed, and written into the run's summary.json."""
 
-    run: Path
+    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
     """Directory of the run."""
     samples: int = 100
     """Samples for each image; 100 in the paper."""
@@ -25,32 +27,30 @@ class Evaluate:
 
 def main(arguments: list[str]) -> None:
     """Evaluates a run."""
-    import tyro
-
-    asked = parse(Evaluate, "hnca evaluate", arguments, config=(tyro.conf.PositionalRequiredArgs,))
-    if asked.samples < 1:
-        raise UserError(f"--samples must be 1 or more, not {asked.samples}")
+    asked = parse(Evaluate, "hnca evaluate", arguments)
     from rich.progress import track
 
     from ..experiments import VAE
+    from ..files import write_json
     from ..training import RunDirectory
-    from ..training.evaluation import evaluate_bound
-    from ..training.files import write_json
+    from ..training.evaluation import evaluate
     from ..training.stored import read_run
     from .train import keep_compiled
 
     keep_compiled()
     directory = RunDirectory(asked.run)
-    experiment, data, graph, epoch = read_run(directory, asked.data_dir)
-    if not isinstance(experiment, VAE):
-        raise UserError(f"{asked.run} is a {experiment.name}: only a vae has a likelihood")
+    stored = read_run(directory, asked.data_dir)
+    if not isinstance(stored.experiment, VAE):
+        raise UserError(f"{asked.run} is a {stored.experiment.name}: only a vae has a likelihood")
+    experiment = replace(stored.experiment, eval_samples=asked.samples, seed=asked.seed)
+    experiment.check()
     bar = lambda starts: track(starts, description="test images", transient=True)
-    result = {"epoch": epoch} | evaluate_bound(graph, data, asked.samples, asked.seed, bar)
     with directory.lock():
-        before = json.loads(directory.summary.read_text()) if directory.summary.exists() else {}
-        write_json(directory.summary, before | {"evaluation": result})
-    print(
-        f"{experiment.title}, after {epoch} epochs: test bound {result['test_bound']:.2f} "
-        f"(standard error {result['standard_error']:.2f} over {result['images']:,} images, "
-        f"{asked.samples} samples each)\nwritten to {directory.summary}"
-    )
+        measured = evaluate(experiment, stored.graph, stored.test_set, asked.seed, bar)
+        result = {"epoch": stored.epoch, "samples": asked.samples} | measured
+        write_json(directory.summary, directory.read_summary() | {"evaluation": result})
+    print(f"{experiment.title}, after {stored.epoch} epochs, on {result['images']:,} test images:")
+    for name, what in (("test_elbo", "1 sample"), ("test_bound", f"{asked.samples} samples")):
+        error = result[f"{name}_standard_error"]
+        print(f"  {name:10} {result[name]:.2f}  (standard error {error:.2f}; {what})")
+    print(f"written to {directory.summary}")

@@ -3,8 +3,10 @@
 import sys
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from ..experiments import AbstractExperiment
 
@@ -22,6 +24,7 @@ class Lines:
     def __init__(self, experiment: AbstractExperiment):
         self._measure = experiment.measure
         self._epochs = self._steps = 0
+        self._seconds: list[float] = []
 
     def __enter__(self) -> "Lines":
         return self
@@ -36,48 +39,53 @@ class Lines:
         self._epochs, self._steps = epochs, steps
 
     def epoch(self, entry: dict[str, Any]) -> None:
-        left = clock((self._epochs - entry["epoch"]) * entry["seconds"])
-        self.say(f"epoch {entry['epoch']}/{self._epochs}  {self._facts(entry)}  left {left}")
+        self.say(f"epoch {entry['epoch']}/{self._epochs}  {self._measure} {self._facts(entry)}")
 
     def _facts(self, entry: dict[str, Any]) -> str:
-        names = (f"{split}_{self._measure}" for split in ("train", "test"))
-        facts = [f"{name} {entry[name]:.4g}" for name in names if name in entry]
-        facts.append(f"variance {entry['gradient_variance']:.2e}")
+        """The measure on both splits, the variance, the speed, and the time left at the mean pace
+        of the epochs so far."""
+        self._seconds.append(entry["seconds"])
+        left = (self._epochs - entry["epoch"]) * sum(self._seconds) / len(self._seconds)
+        names = ((split, f"{split}_{self._measure}") for split in ("train", "test"))
+        facts = [f"{split} {entry[name]:.4g}" for split, name in names if name in entry]
+        facts.append(f"variance {entry['gradient_variance']:.1e}")
         facts.append(f"{self._steps / entry['seconds']:.0f} steps/s")
-        return "  ".join(facts)
+        return "  ".join([*facts, f"left {clock(left)}"])
 
 
 class Bar(Lines):
-    """A bar with the latest figures."""
+    """A bar above the latest figures."""
 
     def __init__(self, experiment: AbstractExperiment):
         super().__init__(experiment)
         self._progress = Progress(
             TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
-            BarColumn(),
-            TextColumn("{task.fields[facts]}"),
+            BarColumn(bar_width=None),
             TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
             console=Console(),
+            expand=True,
         )
+        self._latest = Text("", no_wrap=True, overflow="ellipsis")
+        self._live = Live(Group(self._progress, self._latest), console=self._progress.console)
 
     def __enter__(self) -> "Bar":
-        self._progress.start()
+        self._live.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._progress.stop()
+        self._live.stop()
 
     def say(self, message: str) -> None:
-        self._progress.console.print(message, highlight=False, markup=False)
+        self._live.console.print(message, highlight=False, markup=False)
 
     def begin(self, epochs: int, done: int, steps: int) -> None:
         super().begin(epochs, done, steps)
-        self._task = self._progress.add_task("", total=epochs, completed=done, facts="")
+        self._latest.plain = "the first epoch is under way"
+        self._task = self._progress.add_task("", total=epochs, completed=done)
 
     def epoch(self, entry: dict[str, Any]) -> None:
-        self._progress.update(self._task, completed=entry["epoch"], facts=self._facts(entry))
+        self._progress.update(self._task, completed=entry["epoch"])
+        self._latest.plain = f"{self._measure} {self._facts(entry)}"
 
 
 def reporter(experiment: AbstractExperiment) -> Lines:

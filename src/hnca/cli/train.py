@@ -60,7 +60,7 @@ def parse_settings(
     import tyro
 
     peek = ArgumentParser(add_help=False, allow_abbrev=False)
-    peek.add_argument("--preset")
+    peek.add_argument("--preset", nargs="?")
     preset = peek.parse_known_args(arguments)[0].preset
     defaults = kind.quick() if preset == "quick" else kind()
     flat = tyro.conf.OmitArgPrefixes
@@ -88,7 +88,9 @@ def run(experiment: AbstractExperiment, data: Dataset, out: Path, command: str) 
         try:
             summary = train(experiment, data, directory, tell, command)
         except Interrupted as interrupted:
-            tell.say(f"saved. Go on with:\n  {command}")
+            done = interrupted.epochs
+            saved = f"Saved after epoch {done}" if done else "Stopped before there was any to save"
+            tell.say(f"{saved}. Go on with:\n  {command}")
             raise SystemExit(interrupted.exit_code) from None
     final = summary["final"]
     facts = [f"{k} {v:.4g}" for k, v in final.items() if k.startswith(("train_", "test_"))]
@@ -103,4 +105,5 @@ def keep_compiled() -> None:
 
     from ..data.cache import cache_directory
 
-    jax.config.update("jax_compilation_cache_dir", str(cache_directory() / "compiled"))
+    if jax.config.jax_compilation_cache_dir is None:  # pyright: ignore[reportAttributeAccessIssue]
+        jax.config.update("jax_compilation_cache_dir", str(cache_directory() / "compiled"))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import UserError
+from ..files import write_figure
 from .dataset import Dataset
 from .registry import class_names
 
@@ -24,10 +24,7 @@ def draw(dataset: Dataset, file: Path, columns: int = 16) -> None:
     axes.spines[:].set_visible(False)
     counts = f"{len(dataset.train_labels):,} + {len(dataset.test_labels):,} images"
     axes.set_title(f"{dataset.name}: {counts} of {width}x{height} pixels")
-    try:
-        figure.savefig(file, format="png", dpi=200, bbox_inches="tight")
-    except OSError as error:
-        raise UserError(f"cannot write {file} ({error.strerror}): pass another --output") from None
+    write_figure(file, figure, dpi=200, bbox_inches="tight")
 
 
 def grid(dataset: Dataset, columns: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..errors import UserError
 from .bandit import Bandit as Bandit
 from .bandit import ConvBandit as ConvBandit
 from .base import AbstractExperiment as AbstractExperiment
@@ -19,4 +20,7 @@ def experiment_from(config: dict[str, Any]) -> AbstractExperiment:
         name: tuple(value) if isinstance(value, list) else value
         for name, value in config["settings"].items()
     }
-    return EXPERIMENTS[config["task"]](**settings)
+    try:
+        return EXPERIMENTS[config["task"]](**settings)
+    except (KeyError, TypeError) as error:
+        raise UserError(f"the run is of another version of hnca ({error})") from None

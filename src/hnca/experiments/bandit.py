@@ -36,16 +36,13 @@ class AbstractBandit(AbstractExperiment):
     def measured_layers(self, graph: Graph) -> Sequence[str]:
         return list(parameter_counts(graph))
 
-    def fits(self, estimator: AbstractEstimator) -> bool:
-        return not estimator.reevaluates
-
-    def check(self) -> None:
-        super().check()
-        if not self.fits(self.make_estimator()):
-            raise UserError(
-                f"estimator '{self.estimator}' evaluates the objective again, but a bandit's "
-                "reward comes once, from outside: use hnca or reinforce, with or without +baseline"
-            )
+    def objection(self, estimator: AbstractEstimator) -> str | None:
+        if not estimator.reevaluates:
+            return None
+        return (
+            "evaluates the objective again, but a bandit's reward comes once, from outside: "
+            "use hnca or reinforce, with or without +baseline"
+        )
 
 
 @dataclass(frozen=True)
@@ -89,6 +86,8 @@ class ConvBandit(AbstractBandit):
 
     def graph(self, data: Dataset, key: PRNGKeyArray) -> Graph:
         height, width = data.train_images.shape[1:]
+        if min(height, width) < 5:
+            raise UserError(f"two convolutions need 5 x 5 pixels or more, not {height} x {width}")
         return conv_policy(
             (height, width), self.units, data.classes, channels=self.channels, key=key
         )

@@ -26,7 +26,6 @@ POSITIVE = (
     "train_size",
     "test_size",
     "eval_every",
-    "eval_samples",
 )
 
 
@@ -52,7 +51,7 @@ class AbstractExperiment(ABC):
     updates: int | None = None
     """Train for so many steps instead of --epochs, rounded up to whole epochs."""
     eval_every: int = 1
-    """Test after every so many epochs, and after the last."""
+    """Test after every so many epochs; the summary has a test after the last one anyway."""
     train_size: int | None = None
     """Train on the first so many images only."""
     test_size: int | None = None
@@ -84,8 +83,8 @@ class AbstractExperiment(ABC):
         """Those that the paper's mean gradient variance is over."""
 
     @abstractmethod
-    def fits(self, estimator: AbstractEstimator) -> bool:
-        """Whether the method can do this experiment."""
+    def objection(self, estimator: AbstractEstimator) -> str | None:
+        """Why the method cannot do this experiment, if it cannot."""
 
     @classmethod
     @abstractmethod
@@ -100,10 +99,15 @@ class AbstractExperiment(ABC):
     def check(self) -> None:
         """Refuses settings that make no sense, before anything is done."""
         if self.estimator not in REGISTRY:
-            fit = ", ".join(name for name in REGISTRY if self.fits(make_estimator(name)))
-            raise UserError(f"unknown estimator '{self.estimator}': choose one of {fit}")
+            fit = [name for name in REGISTRY if not self.objection(make_estimator(name))]
+            known = ", ".join(fit)
+            raise UserError(f"unknown estimator '{self.estimator}': choose one of {known}")
+        if objection := self.objection(self.make_estimator()):
+            raise UserError(f"estimator '{self.estimator}' {objection}")
+        if not 0 <= self.seed < 2**32:
+            raise UserError(f"--seed must be from 0 to {2**32 - 1}, not {self.seed}")
         for name in POSITIVE:
-            value = getattr(self, name, None)
+            value = getattr(self, name)
             if value is not None and not value > 0:
                 raise UserError(f"--{name.replace('_', '-')} must be above 0, not {value}")
 

@@ -67,8 +67,13 @@ class VAE(AbstractExperiment):
     def measured_layers(self, graph: Graph) -> Sequence[str]:
         return graph.node_names  # the encoder
 
-    def fits(self, estimator: AbstractEstimator) -> bool:
-        return self.categories == 2 or not isinstance(estimator, BINARY)
+    def objection(self, estimator: AbstractEstimator) -> str | None:
+        if self.categories > 2 and isinstance(estimator, BINARY):
+            return "is for units of two values: drop --categories, or use hnca, reinforce or loo"
+        ablated = not (self.prune_children and self.downstream_only)
+        if ablated and not isinstance(estimator, HNCA):
+            return "has no --no-prune-children or --no-downstream-only: they are ablations of hnca"
+        return None
 
     def make_estimator(self) -> AbstractEstimator:
         estimator = super().make_estimator()
@@ -92,22 +97,12 @@ class VAE(AbstractExperiment):
 
     def check(self) -> None:
         super().check()
-        sizes = self.sizes
-        if not sizes or min(sizes) < 1 or len(sizes) != (self.layers or len(sizes)):
-            units = " ".join(map(str, self.units))
-            raise UserError(
-                f"--layers {self.layers} --units {units}: give one size, or one for each layer"
-            )
+        if not self.units or min(self.units) < 1:
+            raise UserError("--units must be one or more sizes, each 1 or more")
+        if self.layers is not None and len(self.sizes) != self.layers:
+            given = f"--layers {self.layers}, but {len(self.units)} --units"
+            raise UserError(f"{given}: give one size, or one for each layer")
+        if self.eval_samples < 1:
+            raise UserError(f"--eval-samples must be 1 or more, not {self.eval_samples}")
         if self.categories < 2:
             raise UserError(f"--categories must be 2 or more, not {self.categories}")
-        if not self.fits(self.make_estimator()):
-            raise UserError(
-                f"estimator '{self.estimator}' is for units of two values: drop --categories, "
-                "or use hnca, reinforce or loo"
-            )
-        ablated = not (self.prune_children and self.downstream_only)
-        if ablated and not self.estimator.startswith("hnca"):
-            raise UserError(
-                "--no-prune-children and --no-downstream-only are ablations of hnca, "
-                f"not of {self.estimator}"
-            )

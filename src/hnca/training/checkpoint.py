@@ -20,8 +20,8 @@ import numpy as np
 from jaxtyping import Array
 
 from ..errors import UserError
+from ..files import move_directory, write_synced
 from .epoch import TrainState
-from .files import move_directory, write_aside
 
 KEPT = 2
 ARRAYS, MANIFEST = "arrays.npz", "manifest.json"
@@ -33,30 +33,38 @@ def save(directory: Path, state: TrainState, epoch: int) -> None:
     arrays: dict[str, Any] = {k: _to_numpy(leaf) for k, leaf in named_arrays(state).items()}
     np.savez(buffer, allow_pickle=False, **arrays)
     content = buffer.getvalue()
-    manifest = {"epoch": epoch, "sha256": hashlib.sha256(content).hexdigest()}
+    manifest = {"sha256": hashlib.sha256(content).hexdigest()}
     aside = directory / ".aside"
     shutil.rmtree(aside, ignore_errors=True)  # of a run that was killed while it wrote
     aside.mkdir(parents=True)
-    write_aside(aside / ARRAYS, content)
-    write_aside(aside / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
+    write_synced(aside / ARRAYS, content)
+    write_synced(aside / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
     move_directory(aside, directory / f"epoch-{epoch:06d}")
     for old in _newest_first(directory)[KEPT:]:
         shutil.rmtree(old)
 
 
-def restore(directory: Path, like: TrainState) -> tuple[TrainState, int] | None:
-    """The newest whole checkpoint and its epoch, in the structure of the given state; None if
-    there is none. A damaged one is passed over with a warning."""
+def restore(
+    directory: Path, like: TrainState, at_most: int | None = None
+) -> tuple[TrainState, int] | None:
+    """The newest whole checkpoint, of an epoch `at_most`, in the structure of the given state, and
+    its epoch; None if there is none. A damaged one is passed over with a warning."""
     found = _newest_first(directory)
     for path in found:
+        epoch = _epoch(path)
+        if at_most is not None and epoch > at_most:
+            warnings.warn(f"{path} is newer than the metrics: going on before it", stacklevel=2)
+            continue
         try:
-            arrays, epoch = _read(path)
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            arrays = _read(path)
+        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
             warnings.warn(f"the checkpoint {path} is damaged ({error}): skipped", stacklevel=2)
             continue
         return _filled(like, arrays, path), epoch
     if found:
-        raise UserError(f"no checkpoint in {directory} is whole: delete it to start from epoch 1")
+        raise UserError(
+            f"no checkpoint in {directory} can be used: delete {directory} to start again"
+        )
     return None
 
 
@@ -68,26 +76,33 @@ def named_arrays(state: TrainState) -> dict[str, Array]:
 
 def _newest_first(directory: Path) -> list[Path]:
     found = [path for path in directory.glob("epoch-*") if re.fullmatch(r"epoch-\d+", path.name)]
-    return sorted(found, key=lambda path: int(path.name.removeprefix("epoch-")), reverse=True)
+    return sorted(found, key=_epoch, reverse=True)
 
 
-def _read(path: Path) -> tuple[dict[str, np.ndarray], int]:
+def _epoch(path: Path) -> int:
+    return int(path.name.removeprefix("epoch-"))
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
     manifest = json.loads((path / MANIFEST).read_text())
     content = (path / ARRAYS).read_bytes()
     if hashlib.sha256(content).hexdigest() != manifest["sha256"]:
         raise ValueError("wrong checksum")
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return dict(arrays), int(manifest["epoch"])
+        return dict(arrays)
 
 
 def _filled(like: TrainState, arrays: dict[str, np.ndarray], path: Path) -> TrainState:
     wanted = named_arrays(like)
-    shapes = {name: _to_numpy(leaf).shape for name, leaf in wanted.items()}
-    if shapes != {name: array.shape for name, array in arrays.items()}:
-        raise UserError(f"{path} is of another network or method: choose another --out")
+    if _kinds({name: _to_numpy(leaf) for name, leaf in wanted.items()}) != _kinds(arrays):
+        raise UserError(f"{path} is of another network, method or precision: choose another --out")
     loaded = [_from_numpy(arrays[name], leaf) for name, leaf in wanted.items()]
     dynamic, static = eqx.partition(like, eqx.is_array)
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(dynamic), loaded), static)
+
+
+def _kinds(arrays: dict[str, np.ndarray]) -> dict[str, tuple]:
+    return {name: (array.shape, array.dtype) for name, array in arrays.items()}
 
 
 def _is_key(leaf: Array) -> bool:
@@ -102,4 +117,4 @@ def _from_numpy(array: np.ndarray, like: Array) -> Array:
     """A copy on the device, which training may use up."""
     if _is_key(like):
         return jax.random.wrap_key_data(jax.numpy.array(array), impl=jax.random.key_impl(like))
-    return jax.numpy.array(array, dtype=like.dtype)
+    return jax.numpy.array(array)

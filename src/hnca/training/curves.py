@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..experiments import AbstractExperiment
+from ..files import write_figure
 
 
 def draw_curves(entries: list[dict[str, Any]], experiment: AbstractExperiment, path: Path) -> None:
@@ -36,6 +37,4 @@ def draw_curves(entries: list[dict[str, Any]], experiment: AbstractExperiment, p
         axes.set_xlabel("epoch")
         axes.grid(alpha=0.3)
         axes.legend()
-    aside = path.with_name(".curves.png")
-    figure.savefig(aside, dpi=130)
-    aside.replace(path)
+    write_figure(path, figure, dpi=130)

@@ -8,6 +8,7 @@ curves.png
 """
 
 import json
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from ..errors import UserError
-from .files import write_json, write_whole
+from ..files import write_json, write_synced, write_whole
 
 LOCK = ".lock"
 
@@ -41,13 +42,17 @@ class RunDirectory:
                 yield
         except Timeout:
             raise UserError(
-                f"another process is training in {self.path}: wait for it, or choose another --out"
+                f"another process is at work in {self.path}: wait for it, or choose another --out"
             ) from None
 
     def begin(self, config: dict[str, Any]) -> None:
-        """Writes the configuration; a directory with another run, or without any, is refused."""
+        """Writes the configuration; a directory with another run, or without any, is refused. Of
+        a run that goes on in another environment, the first one is kept beside the new one."""
         if self.config.exists():
-            self._check_same(self.read_config(), config)
+            before = self.read_config()
+            self._check_same(before, config)
+            if earlier := _environments(before, config):
+                config = config | {"earlier": earlier}
         elif strangers := [file.name for file in self.path.iterdir() if file.name[0] != "."]:
             raise UserError(
                 f"{self.path} is no run's directory (it holds {sorted(strangers)[0]}): "
@@ -68,34 +73,45 @@ class RunDirectory:
     def read_config(self) -> dict[str, Any]:
         """What was asked for."""
         try:
-            return json.loads(self.config.read_text())
+            config = json.loads(self.config.read_text())
         except FileNotFoundError:
             raise UserError(f"{self.path} is no run: it has no config.json") from None
         except ValueError as error:
             raise UserError(f"{self.config} is damaged: {error}") from None
+        if not isinstance(config, dict) or not {"task", "settings", "data"} <= set(config):
+            raise UserError(f"{self.config} was not written by hnca train")
+        return config
+
+    def read_summary(self) -> dict[str, Any]:
+        """What was written at the end, or nothing yet."""
+        try:
+            return json.loads(self.summary.read_text())
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise UserError(f"{self.summary} is damaged: {error}; delete it") from None
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """What was measured, an entry for each epoch. Half a line, of a process that was killed
-        while it wrote, counts for nothing."""
+        """What was measured, an entry for each epoch from the first. Half a line, of a process
+        that was killed while it wrote, counts for nothing."""
         lines = self.metrics.read_text().splitlines(keepends=True) if self.metrics.exists() else []
-        whole = [line for line in lines if line.endswith("\n")]
         try:
-            return [json.loads(line) for line in whole]
-        except ValueError as error:
-            raise UserError(f"{self.metrics} is damaged: {error}") from None
+            entries = [json.loads(line) for line in lines if line.endswith("\n")]
+            if [entry["epoch"] for entry in entries] == list(range(1, len(entries) + 1)):
+                return entries
+        except (ValueError, TypeError, KeyError):
+            pass
+        raise UserError(f"{self.metrics} is damaged: it must have a line for each epoch")
 
     def forget_after(self, epoch: int) -> list[dict[str, Any]]:
         """Drops what was measured after an epoch: it will be measured again. Returns the rest."""
-        kept = [entry for entry in self.read_metrics() if entry["epoch"] <= epoch]
-        if [entry["epoch"] for entry in kept] != list(range(1, epoch + 1)):
-            raise UserError(f"{self.metrics} lacks epochs before {epoch}: delete {self.path}")
+        kept = self.read_metrics()[:epoch]
         write_whole(self.metrics, "".join(_line(entry) for entry in kept).encode())
         return kept
 
     def append(self, entry: dict[str, Any]) -> None:
         """Adds what was measured in an epoch."""
-        with open(self.metrics, "a") as file:
-            file.write(_line(entry))
+        write_synced(self.metrics, _line(entry).encode(), mode="ab")
 
 
 def _line(entry: dict[str, Any]) -> str:
@@ -103,6 +119,18 @@ def _line(entry: dict[str, Any]) -> str:
 
 
 def _identity(config: dict[str, Any]) -> dict[str, Any]:
-    """What must be the same for a run to go on. More epochs are no other run."""
-    settings = {k: v for k, v in config["settings"].items() if k not in ("epochs", "updates")}
-    return {"task": config["task"], **settings, "data": config["data"]["fingerprint"]}
+    """What must be the same for a run to go on. More epochs are no other run, and data are what
+    they are wherever they lie."""
+    free = ("epochs", "updates", "dataset")
+    settings = {name: value for name, value in config["settings"].items() if name not in free}
+    data = config["data"]
+    return {"task": config["task"], "data": (data["name"], data["fingerprint"]), **settings}
+
+
+def _environments(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those in which the run was under way before; a change may change bits, so it is told."""
+    earlier, names = before.get("earlier", []), ("versions", "device")
+    if all(before.get(name) == now[name] for name in names):
+        return earlier
+    warnings.warn("other versions or another device than before: bits may differ", stacklevel=3)
+    return [*earlier, {name: before.get(name) for name in names}]

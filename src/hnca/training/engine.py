@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray, UInt8
+from jaxtyping import Array, Float, Key, PRNGKeyArray, UInt8
 
 from ..credit import parameter_counts
 from ..data import Dataset
@@ -24,11 +24,16 @@ class Split(eqx.Module):
     images: UInt8[Array, "N pixels"]
     labels: UInt8[Array, " N"]
 
-    def __init__(self, images: np.ndarray, labels: np.ndarray, size: int | None, flag: str):
+    @staticmethod
+    def of(images: np.ndarray, labels: np.ndarray, size: int | None, flag: str) -> "Split":
+        """The first so many of the images, or all."""
         if size is not None and size > len(images):
             raise UserError(f"{flag} {size}: there are no more than {len(images)} images")
-        self.images = jnp.asarray(images[:size].reshape(len(images[:size]), -1))
-        self.labels = jnp.asarray(labels[:size])
+        images = images[:size]
+        return Split(jnp.asarray(images.reshape(len(images), -1)), jnp.asarray(labels[:size]))
+
+    def __getitem__(self, rows: slice) -> "Split":
+        return Split(self.images[rows], self.labels[rows])
 
 
 class Engine:
@@ -36,10 +41,10 @@ class Engine:
 
     def __init__(self, experiment: AbstractExperiment, data: Dataset):
         self.experiment = experiment
-        self.train_set = Split(
+        self.train_set = Split.of(
             data.train_images, data.train_labels, experiment.train_size, "--train-size"
         )
-        self.test_set = Split(
+        self.test_set = Split.of(
             data.test_images, data.test_labels, experiment.test_size, "--test-size"
         )
         self.steps = len(self.train_set.labels) // experiment.batch_size
@@ -54,16 +59,13 @@ class Engine:
         self.graph = experiment.graph(data, graph_key)
         counts = parameter_counts(self.graph)
         self._counts = {name: counts[name] for name in experiment.measured_layers(self.graph)}
-        self._epoch = make_epoch(
-            experiment.make_estimator(), experiment.make_optimizer(), self._step, prepare=self._deal
-        )
+        self._estimator, self._optimizer = experiment.make_estimator(), experiment.make_optimizer()
+        self._epoch = make_epoch(self._estimator, self._optimizer, self._step, prepare=self._deal)
         self._test = eqx.filter_jit(self._test_program)
 
     def start(self) -> TrainState:
         """The state before the first step."""
-        experiment = self.experiment
-        estimator, optimizer = experiment.make_estimator(), experiment.make_optimizer()
-        return TrainState.start(self.graph, estimator, optimizer, self._state_key)
+        return TrainState.start(self.graph, self._estimator, self._optimizer, self._state_key)
 
     def compile(self, state: TrainState) -> None:
         """Gets both programs ready."""
@@ -75,9 +77,7 @@ class Engine:
         return self._epoch(state, (self.train_set, jax.random.fold_in(self._epoch_key, epoch)))
 
     def test(self, graph: Graph, epoch: int) -> dict[str, Array]:
-        """Mean metrics over the test images, freshly binarised; none between two tests."""
-        if epoch % self.experiment.eval_every and epoch != self.epochs:
-            return {}
+        """Mean metrics over the test images, freshly binarised."""
         return self._test(graph, self.test_set, jax.random.fold_in(self._test_key, epoch))
 
     def summarise(self, metrics: dict[str, Array]) -> dict[str, float]:
@@ -103,12 +103,20 @@ class Engine:
         images, labels, key = entry
         return self.experiment.step(binarise(key, images), labels)
 
-    def _test_program(self, graph: Graph, split: Split, key: PRNGKeyArray):
-        def one(entry) -> dict[str, Float[Array, ""]]:
-            image, label, key = entry
-            pixel_key, test_key = jax.random.split(key)
-            return self.experiment.test(graph, binarise(pixel_key, image), label, test_key)
-
+    def _test_program(self, graph: Graph, split: Split, key: PRNGKeyArray) -> dict[str, Array]:
         keys = jax.random.split(key, len(split.labels))
-        by_image = jax.lax.map(one, (split.images, split.labels, keys), batch_size=TEST_BATCH)
+        by_image = measured_images(self.experiment, graph, split, keys)
         return {name: jnp.mean(values) for name, values in by_image.items()}
+
+
+def measured_images(
+    experiment: AbstractExperiment, graph: Graph, split: Split, keys: Key[Array, " N"]
+) -> dict[str, Float[Array, " N"]]:
+    """The experiment's test of each image, binarised by its own key, some at a time."""
+
+    def one(entry) -> dict[str, Float[Array, ""]]:
+        image, label, key = entry
+        pixel_key, test_key = jax.random.split(key)
+        return experiment.test(graph, binarise(pixel_key, image), label, test_key)
+
+    return jax.lax.map(one, (split.images, split.labels, keys), batch_size=TEST_BATCH)

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..data import Dataset
 from ..experiments import binarise
+from ..files import write_figure
 from ..graph import Graph, Sample
 from ..models import generative
 
@@ -79,7 +80,7 @@ def flips(
         return same(layer.chosen(moved))
 
     after = jax.lax.map(change, tried)  # [units tried, B, pixels]
-    best = jnp.argmax(jnp.sum((after - before) ** 2, axis=-1), axis=0)
+    best = jnp.argmax(jnp.sum((after - before[None]) ** 2, axis=-1), axis=0)
     return before, after[best, jnp.arange(COLUMNS)], [int(unit) for unit in tried[best]]
 
 
@@ -108,6 +109,4 @@ def _draw(parts: list[tuple[str, str, np.ndarray]], path: Path, title: str) -> N
         axes.imshow(image, cmap=colors, vmin=least, vmax=1, interpolation="nearest")
         axes.set_title(heading, fontsize="small", loc="left")
         axes.axis("off")
-    aside = path.with_name(f".{path.name}")
-    figure.savefig(aside, dpi=130, format="png")
-    aside.replace(path)
+    write_figure(path, figure, dpi=130)

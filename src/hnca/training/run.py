@@ -5,22 +5,25 @@ import json
 import math
 import platform
 import time
+from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Protocol, runtime_checkable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from ..data import Dataset
 from ..errors import UserError
 from ..experiments import AbstractExperiment
+from ..files import write_json
 from . import checkpoint
 from .curves import draw_curves
 from .directory import RunDirectory
 from .engine import Engine
 from .epoch import TrainState
-from .files import write_json
 from .signals import Interrupted, listening
 
 PACKAGES = ("hnca", "jax", "jaxlib", "equinox", "optax", "numpy")
@@ -51,55 +54,69 @@ def train(
     the summary. Whenever it is interrupted, the same call goes on, and ends in the same bits."""
     experiment.check()
     engine = Engine(experiment, data)
-    with directory.lock(), listening(reporter.say) as request:
+    with directory.lock(), listening() as request:
         directory.begin(_config(experiment, data, command))
         state, done = _resume(directory, engine)
         entries = directory.forget_after(done)
         if done < engine.epochs:
             if done:
                 reporter.say(f"going on after epoch {done} in {directory.path}")
+            reporter.say("compiling, which takes some seconds the first time")
             engine.compile(state)
             reporter.begin(engine.epochs, done, engine.steps)
+        wait = partial(_wait, tell=lambda: request.answer(reporter.say))
         try:
             for epoch in range(done + 1, engine.epochs + 1):
                 request.check()
-                state, entry = _epoch(engine, state, epoch)
+                state, entry = _epoch(engine, state, epoch, wait)
                 directory.append(entry)
                 checkpoint.save(directory.checkpoints, state, epoch)
                 entries.append(entry)
                 reporter.epoch(entry)
-        except Interrupted:
+        except Interrupted as interrupted:
+            interrupted.epochs = len(entries)
             draw_curves(entries, experiment, directory.curves)
             raise
-        return _finish(experiment, entries, directory)
+        return _finish(engine, state, entries, directory)
 
 
 def _resume(directory: RunDirectory, engine: Engine) -> tuple[TrainState, int]:
     """The state to go on from, and the epochs that it has behind it."""
     start = engine.start()
-    return checkpoint.restore(directory.checkpoints, start) or (start, 0)
+    measured = len(directory.read_metrics())
+    return checkpoint.restore(directory.checkpoints, start, measured) or (start, 0)
 
 
-def _epoch(engine: Engine, state: TrainState, epoch: int) -> tuple[TrainState, dict[str, Any]]:
-    """One epoch and its test."""
+def _epoch(
+    engine: Engine, state: TrainState, epoch: int, wait: Callable[[PyTree], None]
+) -> tuple[TrainState, dict[str, Any]]:
+    """One epoch, and its test where one is due."""
     began = time.perf_counter()
     state, metrics = engine.train(state, epoch)
-    tested = engine.test(state.graph, epoch)
-    _wait((metrics, tested))
-    entry = {"epoch": epoch, "step": int(state.step), "seconds": time.perf_counter() - began}
-    entry |= engine.summarise(metrics) | {name: float(value) for name, value in tested.items()}
+    wait(metrics)
+    entry = {"epoch": epoch, "step": int(state.step), "seconds": 0.0} | engine.summarise(metrics)
+    if epoch % engine.experiment.eval_every == 0:
+        tested = engine.test(state.graph, epoch)
+        wait(tested)
+        entry |= _floats(tested)
+    entry["seconds"] = time.perf_counter() - began
     _check_finite(state, entry)
     return state, entry
 
 
-def _wait(results: PyTree) -> None:
-    """Until the device is done; unlike JAX's own waiting, signals are heard meanwhile."""
+def _wait(results: PyTree, tell: Callable[[], None]) -> None:
+    """Until the device is done; unlike in JAX's own waiting, signals are heard meanwhile."""
     while not all(leaf.is_ready() for leaf in jax.tree.leaves(results)):
+        tell()
         time.sleep(0.002)
 
 
+def _floats(metrics: dict[str, Array]) -> dict[str, float]:
+    return {name: float(value) for name, value in metrics.items()}
+
+
 def _check_finite(state: TrainState, entry: dict[str, Any]) -> None:
-    leaves = [leaf for leaf in jax.tree.leaves(state) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    leaves = jax.tree.leaves(eqx.filter(state, eqx.is_inexact_array))
     finite = all(bool(jnp.isfinite(leaf).all()) for leaf in leaves)
     if not (finite and all(math.isfinite(value) for value in entry.values())):
         raise UserError(
@@ -109,17 +126,20 @@ def _check_finite(state: TrainState, entry: dict[str, Any]) -> None:
 
 
 def _finish(
-    experiment: AbstractExperiment, entries: list[dict[str, Any]], directory: RunDirectory
+    engine: Engine, state: TrainState, entries: list[dict[str, Any]], directory: RunDirectory
 ) -> dict[str, Any]:
-    """Writes the summary and draws the curves."""
+    """Draws the curves and writes the summary, unless that was done before."""
+    before = directory.read_summary()
+    if before.get("epochs") == len(entries):
+        return before
+    draw_curves(entries, engine.experiment, directory.curves)
     summary = {
-        "title": experiment.title,
+        "title": engine.experiment.title,
         "epochs": len(entries),
         "seconds": sum(entry["seconds"] for entry in entries),
-        "final": entries[-1],
+        "final": _floats(engine.test(state.graph, len(entries))) | entries[-1],
     }
     write_json(directory.summary, summary)
-    draw_curves(entries, experiment, directory.curves)
     return summary
 
 
@@ -131,6 +151,6 @@ def _config(experiment: AbstractExperiment, data: Dataset, command: str | None) 
         "data": {"name": data.name, "fingerprint": data.fingerprint, "source": data.source},
         "command": command,
         "versions": {"python": platform.python_version()} | {p: version(p) for p in PACKAGES},
-        "device": f"{jax.device_count()} x {jax.devices()[0].device_kind}",
+        "device": f"{jax.device_count()} x {jax.devices()[0].device_kind}, {jnp.zeros(()).dtype}",
     }
     return json.loads(json.dumps(record))  # as it will be read again: lists for tuples

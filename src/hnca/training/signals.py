@@ -7,7 +7,9 @@ from contextlib import contextmanager
 
 
 class Interrupted(Exception):
-    """The run was asked to stop, and did after saving."""
+    """The run was asked to stop, and did. What it had done by then, it has saved."""
+
+    epochs: int = 0
 
     def __init__(self, signum: int):
         super().__init__(f"interrupted by {signal.Signals(signum).name}")
@@ -18,6 +20,14 @@ class StopRequest:
     """Whether someone asked to stop."""
 
     signum: int | None = None
+    answered: bool = False
+
+    def answer(self, tell: Callable[[str], None]) -> None:
+        """Tells the user, once, that the request was heard. Not the signal handler's job: what it
+        interrupted may be a line half printed."""
+        if self.signum is not None and not self.answered:
+            self.answered = True
+            tell("stopping after this epoch; once more to stop at once")
 
     def check(self) -> None:
         """Leaves, if it was asked for."""
@@ -26,7 +36,7 @@ class StopRequest:
 
 
 @contextmanager
-def listening(tell: Callable[[str], None]) -> Iterator[StopRequest]:
+def listening() -> Iterator[StopRequest]:
     """Notes SIGINT and SIGTERM instead of dying of them. The second one is obeyed at once: what
     was saved stays."""
     request = StopRequest()
@@ -38,7 +48,6 @@ def listening(tell: Callable[[str], None]) -> Iterator[StopRequest]:
         if request.signum is not None:
             raise Interrupted(signum)
         request.signum = signum
-        tell("stopping after this epoch; again to stop at once, from the last checkpoint")
 
     before = {each: signal.signal(each, note) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
