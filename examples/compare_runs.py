@@ -4,7 +4,7 @@
 
 A row for each size of network, a line for each method: the objective on the left (dotted while
 training, solid on the test images), the natural logarithm of the mean gradient variance on the
-right, and the last values in a table.
+right, and the last values in a table (for a VAE, the test is its multi-sample bound).
 """
 
 import argparse
@@ -37,6 +37,8 @@ def read(paths: list[Path], epochs: int | None) -> dict[str, dict[str, list[dict
         config, metrics = RunDirectory(path).read_config(), RunDirectory(path).read_metrics()
         experiment = experiment_from(config)
         network = experiment.title.removesuffix(f"-{experiment.estimator}")
+        if experiment.estimator in rows[network]:
+            raise SystemExit(f"{path}: a second run of {experiment.title}; name one of them only")
         rows[network][experiment.estimator] = metrics[:epochs]
     return rows
 
@@ -74,10 +76,9 @@ def table(rows: dict[str, dict[str, list[dict]]]) -> str:
     for network, runs in sorted(rows.items()):
         for method, metrics in sorted(runs.items()):
             last = metrics[-1]
-            figures = [
-                next((f"{v:.4g}" for k, v in last.items() if k.startswith(split)), "")
-                for split in ("train_", "test_")
-            ]
+            train = next(value for name, value in last.items() if name.startswith("train_"))
+            test = last.get("test_bound", last.get("test_accuracy", math.nan))
+            figures = [f"{train:.4g}", f"{test:.4g}"]
             log = f"{math.log(last['gradient_variance']):.2f}"
             cells = [network, method, str(last["epoch"]), *figures, log]
             lines.append(f"| {' | '.join(cells)} |")
