@@ -65,6 +65,7 @@ def draw(rows: dict[str, dict[str, list[dict]]], out: Path) -> None:
         variance.set(ylabel="ln mean gradient variance", title=network)
         for axes in (objective, variance):
             axes.set_xlabel("epoch")
+            axes.xaxis.get_major_locator().set_params(integer=True)
             axes.grid(alpha=0.3)
             axes.legend(fontsize="small")
     figure.savefig(out, dpi=110)

@@ -90,7 +90,7 @@ def build(recipe: Recipe) -> Case:
 
 @given(recipes())
 @settings(
-    max_examples=6, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=4, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 def test_expectation_of_estimate_is_exact_gradient(recipe):
     check_unbiased(build(recipe), ESTIMATORS)

@@ -300,7 +300,7 @@ def test_pixels_are_one_with_their_intensity():
 
 
 def test_a_conv_run(tmp_path):
-    experiment = ConvBandit(epochs=1, units=3, channels=2, batch_size=24)
+    experiment = ConvBandit(epochs=1, units=3, channels=2, batch_size=24, estimator="reinforce")
     summary = run(tmp_path, experiment)
     assert 0 <= summary["final"]["train_accuracy"] <= 1
     assert set(hnca.parameter_counts(Engine(experiment, DATA).graph)) == {"h1", "action"}

@@ -35,6 +35,7 @@ def draw_curves(entries: list[dict[str, Any]], experiment: AbstractExperiment, p
     variance.set(ylabel="ln mean gradient variance", title=where)
     for axes in (objective, variance):
         axes.set_xlabel("epoch")
+        axes.xaxis.get_major_locator().set_params(integer=True)
         axes.grid(alpha=0.3)
         axes.legend()
     write_figure(path, figure, dpi=130)
