@@ -254,7 +254,7 @@ class Report:
         """Step time against depth. Backpropagation is linear in it; so a method whose ratio to
         backpropagation stays is linear too, and one whose ratio grows along with depth, quadratic.
         The first layer and Adam cost all methods the same: it takes some depth to show."""
-        sizes, rounds = [1, 2, 3, 4, 6, 8, 12, 16, 24], max(self.rounds // 2, 3)
+        sizes, rounds = [1, 2, 3, 4, 6, 8, 12, 16], max(self.rounds // 2, 3)
         series = sweep(sizes, lambda depth: [UNITS] * depth, BY_DEPTH, rounds, "depth")
         upto8 = slice(1, sizes.index(8) + 1)
         fits = {name: exponent(sizes[upto8], times[upto8]) for name, times in series.items()}

@@ -3,7 +3,7 @@
     python examples/compare_runs.py runs/bandit-* -o curves.png
 
 A row for each size of network, a line for each method: the objective on the left (dotted while
-training, solid on the test images), the natural logarithm of the mean gradient variance on the
+training and solid on the test images, where these were used all along), the natural logarithm of the mean gradient variance on the
 right, and the last values in a table (for a VAE, the test is its multi-sample bound).
 """
 
@@ -53,10 +53,11 @@ def draw(rows: dict[str, dict[str, list[dict]]], out: Path) -> None:
             line = {"color": COLORS.get(method), "marker": "." if len(epochs) < 3 else None}
             (train,) = [name for name in metrics[0] if name.startswith("train_")]
             values = [entry[train] for entry in metrics]
-            objective.plot(epochs, values, ":", **line)
             test = train.replace("train", "test")
             tested = [(entry["epoch"], entry[test]) for entry in metrics if test in entry]
-            if tested:
+            curve = len(tested) > 1
+            objective.plot(epochs, values, ":" if curve else "-", **line)
+            if curve:
                 objective.plot(*zip(*tested, strict=True), "-", **line)
             logs = [math.log(entry["gradient_variance"]) for entry in metrics]
             variance.plot(epochs, logs, "-", label=f"{method} ({logs[-1]:.2f})", **line)
