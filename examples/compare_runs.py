@@ -3,8 +3,9 @@
     python examples/compare_runs.py runs/bandit-* -o curves.png
 
 A row for each size of network, a line for each method: the objective on the left (dotted while
-training and solid on the test images, where these were used all along), the natural logarithm of the mean gradient variance on the
-right, and the last values in a table (for a VAE, the test is its multi-sample bound).
+training and solid on the test images, where these were used all along), the natural logarithm of
+the mean gradient variance on the right, and the last values in a table (for a VAE, the test is its
+multi-sample bound).
 """
 
 import argparse
