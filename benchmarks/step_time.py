@@ -167,7 +167,7 @@ def plot(
     """Milliseconds per step against size, both logarithmic, and the ratio to the yardstick."""
     figure, (absolute, relative) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
     for name, times in series.items():
-        absolute.loglog(sizes, times, "o-", label=f"{name}: exponent {fits[name]:.2f}")
+        absolute.loglog(sizes, times, "o-", label=f"{name} ({fits[name]:.2f})")
         ratios = [
             time / yardstick for time, yardstick in zip(times, series[YARDSTICK], strict=True)
         ]
@@ -178,7 +178,7 @@ def plot(
     absolute.set_yticks(ticks, [str(tick) for tick in ticks])
     absolute.set(xlabel=xlabel, ylabel="milliseconds per training step")
     relative.set(xlabel=xlabel, ylabel=f"times {YARDSTICK}", ylim=(0, None))
-    absolute.legend()
+    absolute.legend(title="and the fitted exponent")
     relative.legend()
     figure.savefig(path, dpi=120)
     plt.close(figure)
@@ -259,11 +259,19 @@ class Report:
         upto8 = slice(1, sizes.index(8) + 1)
         fits = {name: exponent(sizes[upto8], times[upto8]) for name, times in series.items()}
         self._growth("depth, 2 to 8 layers", sizes, series, fits)
+        self._relative_growth(sizes, series)
+        label = f"layers of {UNITS} units; exponent from 2 to 8"
+        plot(self.out / "depth.png", sizes, series, fits, label)
+
+    def _relative_growth(self, sizes: list[int], series: dict[str, list[float]]) -> None:
+        """What a layer adds to the ratio to backpropagation: nothing, if both are linear."""
         for name in ("hnca", "loo", "disarm"):
             relative = np.divide(series[name], series[YARDSTICK])
             for size, ratio in zip(sizes, relative, strict=True):
                 self.ratios[f"{size} layers: {name} / {YARDSTICK}"] = float(ratio)
-        plot(self.out / "depth.png", sizes, series, fits, f"layers of {UNITS} units")
+            slope = float(np.polyfit(sizes[2:], relative[2:], 1)[0])
+            self.ratios[f"{name} / {YARDSTICK}, added by a layer, 3 to {sizes[-1]} layers"] = slope
+            self.console.print(f"{name} / {YARDSTICK}: {slope:+.3f} for each layer")
 
     def widths(self) -> None:
         """Step time against width."""
