@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..experiments import Bandit
-from .usage import parse
+from .usage import parse, program
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,19 @@ def main(arguments: list[str]) -> None:
     experiment = Bandit.quick()
     try:
         data = load(experiment.dataset, say=print)
-    except UserError as error:
-        print(f"{error}\nMNIST cannot be had here, so the demo draws its own digits: glyphs")
+    except UserError:  # each source has said why
+        print("MNIST cannot be had here, so the demo draws its own digits: glyphs")
         experiment = replace(experiment, dataset="glyphs")
         data = load("glyphs")
     out = demo.out or Path("runs") / f"demo-{experiment.dataset}"
-    again = f"hnca train bandit --preset quick --dataset {experiment.dataset}"
+    again = f"{program()} train bandit --preset quick --dataset {experiment.dataset}"
     run(experiment, data, out, f"{again} --out {shlex.quote(str(out))}")
     print(f"""
 What to try next:
   the same by REINFORCE, and compare the curves:
     {again} --estimator reinforce+baseline
   the paper's whole experiment, 100 epochs:
-    hnca train bandit --layers 3
+    {program()} train bandit --layers 3
   a discrete variational autoencoder, and what it dreams of:
-    hnca train vae --preset quick --dataset {experiment.dataset} --out runs/vae
-    hnca generate runs/vae -o digits.png""")
+    {program()} train vae --preset quick --dataset {experiment.dataset} --out runs/vae
+    {program()} generate runs/vae -o digits.png""")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from ..data import Dataset
 from ..experiments import EXPERIMENTS, AbstractExperiment
-from .usage import menu, parse
+from .usage import menu, parse, program
 
 EPILOG = """\
 An experiment's settings are the paper's by default; --preset quick is a run of about a minute.
@@ -49,7 +49,7 @@ def _train(kind: type[AbstractExperiment], arguments: list[str]) -> None:
     from ..data import load
 
     data = load(experiment.dataset, place.data_dir, say=print)
-    command = shlex.join(["hnca", "train", kind.name, *arguments])
+    command = f"{program()} {shlex.join(['train', kind.name, *arguments])}"
     run(experiment, data, out, command)
 
 

@@ -1,10 +1,13 @@
 """What is common to all commands: menus, and errors in one line."""
 
 import re
+import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stderr
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
@@ -12,6 +15,14 @@ from ..errors import UserError
 
 class UsageError(UserError):
     """A command line that does not parse."""
+
+
+def program() -> str:
+    """What to type for `hnca` here, where it may not be on the path (after `make demo`, say)."""
+    if shutil.which("hnca"):
+        return "hnca"
+    called = Path(sys.argv[0])
+    return shlex.quote(str(called)) if called.name == "hnca" else "python -m hnca"
 
 
 def menu(
