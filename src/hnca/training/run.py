@@ -58,14 +58,10 @@ def train(
         directory.begin(_config(experiment, data, command))
         state, done = _resume(directory, engine)
         entries = directory.forget_after(done)
-        if done < engine.epochs:
-            if done:
-                reporter.say(f"going on after epoch {done} in {directory.path}")
-            reporter.say("compiling, which takes some seconds the first time")
-            engine.compile(state)
-            reporter.begin(engine.epochs, done, engine.steps)
         wait = partial(_wait, tell=lambda: request.answer(reporter.say))
         try:
+            if done < engine.epochs:
+                _prepare(engine, state, done, reporter)
             for epoch in range(done + 1, engine.epochs + 1):
                 request.check()
                 state, entry = _epoch(engine, state, epoch, wait)
@@ -78,6 +74,15 @@ def train(
             draw_curves(entries, experiment, directory.curves)
             raise
         return _finish(engine, state, entries, directory)
+
+
+def _prepare(engine: Engine, state: TrainState, done: int, reporter: Reporter) -> None:
+    """Compiles, and tells the user why it takes a while."""
+    if done:
+        reporter.say(f"going on after epoch {done}")
+    reporter.say("compiling, which takes some seconds the first time")
+    engine.compile(state)
+    reporter.begin(engine.epochs, done, engine.steps)
 
 
 def _resume(directory: RunDirectory, engine: Engine) -> tuple[TrainState, int]:
