@@ -98,12 +98,12 @@ def hierarchical_vae(
             return Bernoulli(below, size, key=key)
         return Categorical(below, categories, units=size, key=key)
 
-    widths = [inputs, *(size if categories == 2 else size * categories for size in units)]
-    nodes, objective = [], []
+    width, nodes, objective = inputs, [], []
     for level, (below, name) in enumerate(pairwise(names)):
-        encode = hidden(widths[level], sizes[level + 1], encoder_keys[level])
+        encode = hidden(width, sizes[level + 1], encoder_keys[level])
+        width = encode.width
         decoding = Bernoulli if level == 0 else hidden
-        decode = decoding(widths[level + 1], sizes[level], key=decoder_keys[level])
+        decode = decoding(width, sizes[level], key=decoder_keys[level])
         nodes.append(Node(name, encode, parents=[below]))
         objective += [LogProb(below, decode, given=[name]), Entropy(name)]
     objective.append(LogProb(names[-1], hidden(0, sizes[-1], decoder_keys[-1])))

@@ -59,9 +59,8 @@ def _glyphs(say: Callable[[str], None]) -> Dataset:
     say("glyphs: drawing them")
     drawn = glyphs()
     arrays = (drawn.train_images, drawn.train_labels, drawn.test_images, drawn.test_labels)
-    files = dict(zip(idx.FILES, map(idx.encode, arrays), strict=True))
-    cache.write(GLYPHS, files)
-    return _dataset("glyphs", files, drawn.source)
+    cache.write(GLYPHS, dict(zip(idx.FILES, map(idx.encode, arrays), strict=True)))
+    return drawn
 
 
 def _known(known: Known, given: Path | None, say: Callable[[str], None]) -> Dataset:

@@ -1,6 +1,8 @@
 """A look at a data set."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,12 +31,21 @@ def draw(dataset: Dataset, file: Path, columns: int = 16) -> None:
 
 def grid(dataset: Dataset, columns: int) -> np.ndarray:
     """The first `columns` training images of every class side by side, a grey line between."""
-    height, width = dataset.train_images.shape[1:]
-    shape = (dataset.classes * (height + 1) - 1, columns * (width + 1) - 1)
-    picture = np.full(shape, 64, np.uint8)
-    for label in range(dataset.classes):
-        examples = np.flatnonzero(dataset.train_labels == label)[:columns]
-        for column, example in enumerate(examples):
-            top, left = label * (height + 1), column * (width + 1)
-            picture[top : top + height, left : left + width] = dataset.train_images[example]
+    examples = [
+        dataset.train_images[np.flatnonzero(dataset.train_labels == label)[:columns]]
+        for label in range(dataset.classes)
+    ]
+    return tiled(examples, dataset.train_images.shape[1:], columns, np.uint8(64))
+
+
+def tiled(
+    rows: Sequence[Iterable[Any]], shape: tuple[int, ...], columns: int, between: np.generic | float
+) -> np.ndarray:
+    """Rows of no more than so many images each as one picture, with a pixel `between` them."""
+    height, width = shape
+    picture = np.full((len(rows) * (height + 1) - 1, columns * (width + 1) - 1), between)
+    for i, row in enumerate(rows):
+        for j, image in enumerate(row):
+            top, left = i * (height + 1), j * (width + 1)
+            picture[top : top + height, left : left + width] = np.reshape(image, shape)
     return picture

@@ -21,6 +21,14 @@ class AbstractBandit(AbstractExperiment):
     """A policy that is rewarded with 1 for the label of the image, with 0 for any other."""
 
     measure: ClassVar[str] = "accuracy"
+    sizes: ClassVar[tuple[str, str]]
+    """The two settings that are sizes of the network."""
+
+    def check(self) -> None:
+        super().check()
+        if any(getattr(self, name) < 1 for name in self.sizes):
+            flags = " ".join(f"--{name} {getattr(self, name)}" for name in self.sizes)
+            raise UserError(f"{flags}: both must be 1 or more")
 
     def step(
         self, x: Float[Array, "B pixels"], labels: UInt8[Array, " B"]
@@ -55,6 +63,7 @@ class Bandit(AbstractBandit):
     """Units in each hidden layer."""
 
     name: ClassVar[str] = "bandit"
+    sizes: ClassVar[tuple[str, str]] = ("layers", "units")
 
     def graph(self, data: Dataset, key: PRNGKeyArray) -> Graph:
         return bandit_policy(data.pixels, [self.units] * self.layers, data.classes, key=key)
@@ -67,11 +76,6 @@ class Bandit(AbstractBandit):
     def title(self) -> str:
         return f"bandit-{self.layers}-{self.estimator}"
 
-    def check(self) -> None:
-        super().check()
-        if self.layers < 1 or self.units < 1:
-            raise UserError(f"--layers {self.layers} --units {self.units}: both must be 1 or more")
-
 
 @dataclass(frozen=True)
 class ConvBandit(AbstractBandit):
@@ -83,6 +87,7 @@ class ConvBandit(AbstractBandit):
     """Of each of the two convolutions."""
 
     name: ClassVar[str] = "conv-bandit"
+    sizes: ClassVar[tuple[str, str]] = ("channels", "units")
 
     def graph(self, data: Dataset, key: PRNGKeyArray) -> Graph:
         height, width = data.train_images.shape[1:]
@@ -99,10 +104,3 @@ class ConvBandit(AbstractBandit):
     @property
     def title(self) -> str:
         return f"conv-bandit-{self.estimator}"
-
-    def check(self) -> None:
-        super().check()
-        if self.channels < 1 or self.units < 1:
-            raise UserError(
-                f"--channels {self.channels} --units {self.units}: both must be 1 or more"
-            )

@@ -103,11 +103,9 @@ class RunDirectory:
             pass
         raise UserError(f"{self.metrics} is damaged: it must have a line for each epoch")
 
-    def forget_after(self, epoch: int) -> list[dict[str, Any]]:
-        """Drops what was measured after an epoch: it will be measured again. Returns the rest."""
-        kept = self.read_metrics()[:epoch]
-        write_whole(self.metrics, "".join(_line(entry) for entry in kept).encode())
-        return kept
+    def write_metrics(self, entries: list[dict[str, Any]]) -> None:
+        """Puts these entries in place of all that was there."""
+        write_whole(self.metrics, "".join(_line(entry) for entry in entries).encode())
 
     def append(self, entry: dict[str, Any]) -> None:
         """Adds what was measured in an epoch."""

@@ -76,6 +76,10 @@ class Engine:
         """One epoch. It may still be under way on the device when this returns."""
         return self._epoch(state, (self.train_set, jax.random.fold_in(self._epoch_key, epoch)))
 
+    def test_is_due(self, epoch: int) -> bool:
+        """Whether the metrics of this epoch have a test."""
+        return epoch % self.experiment.eval_every == 0
+
     def test(self, graph: Graph, epoch: int) -> dict[str, Array]:
         """Mean metrics over the test images, freshly binarised."""
         return self._test(graph, self.test_set, jax.random.fold_in(self._test_key, epoch))

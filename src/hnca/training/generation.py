@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..data import Dataset
+from ..data.pictures import tiled
 from ..experiments import binarise
 from ..files import write_figure
 from ..graph import Graph, Sample
@@ -23,7 +24,7 @@ def draw_generated(graph: Graph, data: Dataset, path: Path, *, seed: int, title:
     prior_key, data_key, flip_key = jax.random.split(jax.random.key(seed), 3)
     decoder = generative(graph)
     prior = means(dreams(decoder, prior_key, PRIOR_ROWS * COLUMNS))
-    originals, rebuilt = reconstructions(graph, data, data_key)
+    originals, rebuilt = reconstructions(graph, decoder, data, data_key)
     before, after, units = flips(decoder, graph.node_names[-1], flip_key)
     changed = f"samples, and the same with one top-layer unit changed: {', '.join(map(str, units))}"
     parts = [
@@ -37,8 +38,7 @@ def draw_generated(graph: Graph, data: Dataset, path: Path, *, seed: int, title:
 
 def dreams(decoder: Graph, key: PRNGKeyArray, count: int) -> Sample:
     """Samples from the generative model, a batch of them."""
-    one = lambda key: decoder.sample(key)
-    several = jax.vmap(one)(jax.random.split(key, count))
+    several = jax.vmap(decoder.sample)(jax.random.split(key, count))
     return jax.tree.map(lambda array: array.reshape(count, *array.shape[2:]), several)
 
 
@@ -48,7 +48,7 @@ def means(sample: Sample) -> Float[Array, "B pixels"]:
 
 
 def reconstructions(
-    graph: Graph, data: Dataset, key: PRNGKeyArray
+    graph: Graph, decoder: Graph, data: Dataset, key: PRNGKeyArray
 ) -> tuple[Float[Array, "B pixels"], Float[Array, "B pixels"]]:
     """Test images of all classes, and what the decoder makes of their code."""
     rows = [np.flatnonzero(data.test_labels == label) for label in range(data.classes)]
@@ -57,7 +57,6 @@ def reconstructions(
     images = jnp.asarray(data.test_images[np.sort(chosen)].reshape(len(chosen), -1))
     x = binarise(pixel_key, images)
     code = graph.sample(code_key, x=x)
-    decoder = generative(graph)
     replayed = decoder.observe(x=x, **{name: code[name] for name in graph.node_names})
     return x, means(replayed)
 
@@ -85,15 +84,9 @@ def flips(
 
 
 def _tiled(images, shape: tuple[int, ...]) -> np.ndarray:
-    """Images side by side, `COLUMNS` in a row, with a pixel between."""
-    height, width = shape
+    """Images side by side, `COLUMNS` in a row."""
     rows = [images[start : start + COLUMNS] for start in range(0, len(images), COLUMNS)]
-    canvas = np.full((len(rows) * (height + 1), COLUMNS * (width + 1)), np.nan)
-    for i, row in enumerate(rows):
-        for j, image in enumerate(row):
-            top, left = i * (height + 1), j * (width + 1)
-            canvas[top : top + height, left : left + width] = np.reshape(image, shape)
-    return canvas[:-1, :-1]
+    return tiled(rows, shape, COLUMNS, np.nan)
 
 
 def _draw(parts: list[tuple[str, str, np.ndarray]], path: Path, title: str) -> None:

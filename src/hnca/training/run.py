@@ -56,8 +56,10 @@ def train(
     engine = Engine(experiment, data)
     with directory.lock(), listening() as request:
         directory.begin(_config(experiment, data, command))
-        state, done = _resume(directory, engine)
-        entries = directory.forget_after(done)
+        entries = directory.read_metrics()
+        state, done = _resume(directory, engine, len(entries))
+        entries = entries[:done]  # what came after will be measured again
+        directory.write_metrics(entries)
         wait = partial(_wait, tell=lambda: request.answer(reporter.say))
         try:
             if done < engine.epochs:
@@ -85,10 +87,9 @@ def _prepare(engine: Engine, state: TrainState, done: int, reporter: Reporter) -
     reporter.begin(engine.epochs, done, engine.steps)
 
 
-def _resume(directory: RunDirectory, engine: Engine) -> tuple[TrainState, int]:
-    """The state to go on from, and the epochs that it has behind it."""
+def _resume(directory: RunDirectory, engine: Engine, measured: int) -> tuple[TrainState, int]:
+    """The state to go on from, and the epochs that it has behind it: those measured, at most."""
     start = engine.start()
-    measured = len(directory.read_metrics())
     return checkpoint.restore(directory.checkpoints, start, measured) or (start, 0)
 
 
@@ -100,7 +101,7 @@ def _epoch(
     state, metrics = engine.train(state, epoch)
     wait(metrics)
     entry = {"epoch": epoch, "step": int(state.step), "seconds": 0.0} | engine.summarise(metrics)
-    if epoch % engine.experiment.eval_every == 0:
+    if engine.test_is_due(epoch):
         tested = engine.test(state.graph, epoch)
         wait(tested)
         entry |= _floats(tested)
@@ -138,11 +139,14 @@ def _finish(
     if before.get("epochs") == len(entries):
         return before
     draw_curves(entries, engine.experiment, directory.curves)
+    epochs, final = len(entries), entries[-1]
+    if not engine.test_is_due(epochs):
+        final = _floats(engine.test(state.graph, epochs)) | final
     summary = {
         "title": engine.experiment.title,
-        "epochs": len(entries),
+        "epochs": epochs,
         "seconds": sum(entry["seconds"] for entry in entries),
-        "final": _floats(engine.test(state.graph, len(entries))) | entries[-1],
+        "final": final,
     }
     write_json(directory.summary, summary)
     return summary
