@@ -155,3 +155,22 @@ def test_vmap_over_examples():
 
     for got, want in zip(jax.vmap(one)(logits, fired, sign), whole, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-13)
+
+
+def test_vmap_over_weights_makes_one_choice_for_all():
+    """Models side by side, one of them with weights beyond the fast forms."""
+    random = np.random.default_rng(0)
+    layers = [bernoulli_layer(random, 6, 20, np.float32, 1.0) for _ in range(2)]
+    scales = (1.0, 30.0)
+    weight = jnp.stack([weights(random, (20, 4), scale, np.float32) for scale in scales])
+    logits, fired = (jnp.stack(arrays) for arrays in zip(*layers, strict=True))
+    sign = jnp.stack([signs(random, (6, 4), np.float32)] * 2)
+    one = lambda *arrays: bernoulli_flip(*arrays, True)
+    arrays = logits, fired, weight, sign
+
+    side_by_side = jax.vmap(one)(*arrays)
+    for model in range(2):
+        for got, want in zip(side_by_side, one(*(a[model] for a in arrays)), strict=True):
+            np.testing.assert_allclose(got[model], want, rtol=1e-4, atol=1e-5)
+    choices = lambda function, *arrays: str(jax.make_jaxpr(function)(*arrays)).count("cond[")
+    assert choices(jax.vmap(one), *arrays) == choices(one, *(a[0] for a in arrays)) > 1

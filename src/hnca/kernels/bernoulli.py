@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .blocks import blocks, log_product, sum_blocks
+from .blocks import blocks, largest, log_product, sum_blocks
 
 ROWS = 50  # outputs per iteration, unrolled: below 16, XLA does not vectorise the loop body
 PLAIN_ROWS = 8  # the same where each is dear
@@ -51,9 +51,9 @@ def _softplus_flip(logits, weight, sign, with_entropy: bool) -> Flip:
     forms = [partial(form, with_entropy) for form in (_tanh_form, _share_form, _plain_form)]
 
     def fast(logits, weight, sign):
-        largest = jnp.max(jnp.abs(weight))
+        size = largest(weight)
         limits = TANH_LIMIT, share_limit(weight.dtype)
-        form = sum((largest > limit).astype(int) for limit in limits)
+        form = sum((size > limit).astype(int) for limit in limits)
         return jax.lax.switch(form, forms, logits, weight, sign)
 
     return jax.lax.platform_dependent(logits, weight, sign, cpu=fast, default=forms[-1])

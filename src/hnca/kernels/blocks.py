@@ -1,4 +1,4 @@
-"""Sums over many outputs, and logarithms of products of many factors."""
+"""Sums over many outputs, logarithms of products of many factors, and the size of weights."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -6,6 +6,23 @@ from collections.abc import Callable, Sequence
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
+
+
+def largest(weight: Float[Array, "..."]) -> Float[Array, ""]:
+    """The largest |w|, by which a kernel chooses its form. Of weights side by side under `vmap`
+    it is the largest of all, so that there is still one choice: one for each model would make XLA
+    compute every form for all of them."""
+    return _largest(jax.lax.stop_gradient(weight))
+
+
+@jax.custom_batching.custom_vmap
+def _largest(weight: Array) -> Array:
+    return jnp.max(jnp.abs(weight))
+
+
+@_largest.def_vmap
+def _largest_of_all(size: int, batched: list[bool], weight: Array) -> tuple[Array, bool]:
+    return _largest(weight), False
 
 
 def blocks(rows: int, *arrays: Float[Array, "O ..."]) -> list[Float[Array, "blocks rows ..."]]:

@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from .blocks import largest
+
 
 def softmax_flip(
     logits: Float[Array, "B C L"],
@@ -19,7 +21,7 @@ def softmax_flip(
     sign: Float[Array, "B I"],
 ) -> Float[Array, "B I"]:
     """Change of sum_c log softmax(logits_c)[chosen_c] when unit i adds sign_i weight_cli."""
-    safe = jnp.max(jnp.abs(weight)) <= product_limit(weight.dtype)
+    safe = largest(weight) <= product_limit(weight.dtype)
 
     def add_unit(total, unit):
         log_p, weight, chosen = unit  # [B, L], [L, I], [B]

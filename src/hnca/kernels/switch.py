@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from .bernoulli import PLAIN_ROWS, SHARE_GROUP, entropy, share_limit, softplus_change
-from .blocks import blocks, log_product, sum_blocks
+from .blocks import blocks, largest, log_product, sum_blocks
 
 ROWS = 16  # outputs per iteration
 
@@ -36,7 +36,7 @@ def bernoulli_switch(
     forms = [partial(form, with_entropy) for form in (_share_form, _plain_form)]
 
     def fast(logits, weight, category):
-        safe = jnp.max(jnp.abs(weight)) <= share_limit(weight.dtype)
+        safe = largest(weight) <= share_limit(weight.dtype)
         return jax.lax.cond(safe, *forms, logits, weight, category)
 
     softplus, *entropies = jax.lax.platform_dependent(
