@@ -20,7 +20,9 @@ class Report:
     then open report/index.html. Any mix of runs will do; only those that differ in nothing but
     their seed are averaged."""
 
-    runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUNS...")]
+    runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUNS")] = (
+        Path("runs"),
+    )
     """Directories of runs, or directories that hold such directories at any depth."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report")
     """Directory of the report. An older report there is replaced, anything else is refused."""
@@ -40,8 +42,7 @@ def main(arguments: list[str]) -> None:
     collection = read_all(find(asked.runs), bar)
     with console.status("writing the report"):
         write_report(collection, asked.out)
-    lines = attention(collection)
-    for line in lines:
+    for line in attention(collection):
         print(line)
     complete = sum(run.complete for run in collection.runs)
     total = len(collection.runs) + len(collection.duplicates) + len(collection.damaged)

@@ -19,6 +19,11 @@ OTHER = "#444444"
 DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2), (8, 2, 2, 2, 2, 2))  # of the first variant, the second
 
 
+def rank(estimator: str) -> int:
+    """The place of a method where all of them are listed."""
+    return [*COLORS, estimator].index(estimator)
+
+
 def color(estimator: str) -> str:
     """Of a method, known or not."""
     return COLORS.get(estimator, OTHER)

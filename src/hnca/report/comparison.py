@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from ..experiments import VAE
+from .colors import rank
 from .grouping import ABLATIONS, Group, Panel, epochs, said
 from .paper import PublishedBounds, published_bounds
 from .statistics import Interval, interval
@@ -63,7 +64,13 @@ def compare(panels: list[Panel]) -> list[Comparison]:
         for (estimator, layers), paper in published.values.items()
         if (estimator, layers) not in run
     ]
-    order = lambda row: (row.data != published.dataset, row.data, row.layers, row.label)
+    order = lambda row: (
+        row.data != published.dataset,
+        row.data,
+        row.layers,
+        rank(row.estimator),
+        row.label,
+    )
     return sorted(rows + missing, key=order) if rows else []
 
 

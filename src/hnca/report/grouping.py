@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .colors import rank
 from .reading import Curve, Run, identity
 from .statistics import Interval, band, interval
 
@@ -156,7 +157,7 @@ def _name_groups(panel: Panel) -> None:
     for group in panel.groups:
         words = [said(name, group.settings[name]) for name in differing]
         group.label = ", ".join([group.estimator, *filter(None, words)])
-    panel.groups.sort(key=lambda group: (group.estimator, group.ablated, group.label))
+    panel.groups.sort(key=lambda group: (rank(group.estimator), group.ablated, group.label))
     count: dict[str, int] = defaultdict(int)
     for group in panel.groups:
         group.variant = count[group.estimator]

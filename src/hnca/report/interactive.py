@@ -22,8 +22,8 @@ def _metrics(panel: Panel) -> list[dict[str, Any]]:
     """In the order of the page's menu: the objective first."""
     runs = [run for group in panel.groups for run in group.runs + group.unfinished]
     names = {name for run in runs for name in run.curves if name not in HIDDEN}
-    first = (f"train_{panel.measure}", f"test_{panel.measure}", "test_bound")
-    order = sorted(names, key=lambda name: (name not in first, name.startswith("g"), name))
+    first = [f"train_{panel.measure}", f"test_{panel.measure}", "test_bound"]
+    order = sorted(names, key=lambda name: ([*first, name].index(name), name))
     metrics = []
     for name in order:
         lines = [line for group in panel.groups for line in _lines(group, name)]
@@ -45,7 +45,8 @@ def _lines(group: Group, metric: str) -> list[dict[str, Any]]:
 def _unfinished(group: Group, run: Run, metric: str) -> dict[str, Any]:
     curve = run.curves[metric]
     label = f"{group.label}, seed {run.seed} (unfinished: {run.progress})"
-    return _line(group, label, 1, MeanCurve(curve.epochs, scaled(metric, curve), None))
+    line = _line(group, label, 1, MeanCurve(curve.epochs, scaled(metric, curve), None))
+    return line | {"thin": True}
 
 
 def _line(group: Group, label: str, seeds: int, curve: MeanCurve) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import tables
-from .figures import Plan
+from . import inventory, tables
 from .grouping import Panel
 from .interactive import POINTS, curves_data
+from .plans import Plan
 from .reading import Collection
 
 
@@ -20,6 +20,7 @@ class Picture(NamedTuple):
 
     name: str
     title: str
+    about: str
     png: str  # base64
 
 
@@ -30,9 +31,9 @@ def page(
     from jinja2 import Environment, PackageLoader
 
     environment = Environment(
-        loader=PackageLoader(__package__), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("hnca.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    code = {name: (files(__package__) / "templates" / name).read_text() for name in CODE}
+    code = {name: (files("hnca.report") / "templates" / name).read_text() for name in CODE}
     return environment.get_template("page.html").render(
         code=code,
         count=_counts(collection),
@@ -45,9 +46,9 @@ def page(
         figures=[_picture(aside, plan) for plan in figures],
         bounds=tables.bounds_table(panels),
         finals=tables.final_tables(panels),
-        runs=tables.runs_table(collection, out),
-        settings=tables.settings_tables(panels),
-        versions=tables.versions_table(collection.runs),
+        runs=inventory.runs_table(collection, out),
+        settings=inventory.settings_tables(panels),
+        versions=inventory.versions_table(collection.runs),
     )
 
 
@@ -72,4 +73,9 @@ def _counts(collection: Collection) -> dict[str, Any]:
 
 def _picture(aside: Path, plan: Plan) -> Picture:
     png = (aside / "figures" / f"{plan.name}.png").read_bytes()
-    return Picture(plan.name, plan.title, base64.b64encode(png).decode())
+    left = "the accuracy, dotted while training and solid on the test images"
+    if plan.measure == "elbo":
+        left = "the training ELBO, on an axis that leaves out the first 5% of training"
+    about = f"on the left {left}; on the right the natural logarithm of the mean gradient variance."
+    about = f"{about} The last training values stand beside the lines."
+    return Picture(plan.name, plan.title, about, base64.b64encode(png).decode())

@@ -6,6 +6,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,7 +66,7 @@ class Run:
         """Of everything random."""
         return self.experiment.seed
 
-    @property
+    @cached_property
     def settings(self) -> dict[str, Any]:
         """All that has a part in the result, but for the seed and the data; one way to say what
         can be said in several ways (--layers and --units, --epochs and --updates)."""

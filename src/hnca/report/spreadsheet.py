@@ -5,8 +5,8 @@ import io
 from typing import Any
 
 from .grouping import shown
+from .inventory import status
 from .reading import Collection, Run
-from .tables import status
 
 FIRST = ["path", "status", "remarks", "task", "dataset", "layers", "estimator", "seed"]
 

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from .statistics import Interval
 
+MISSING = "-"
+
 
 class Cell(NamedTuple):
     """A cell of a table."""
@@ -32,7 +34,7 @@ class Table(NamedTuple):
 def number(value: float | None, shown: str = "") -> Cell:
     """A number, or the lack of one."""
     if value is None:
-        return Cell("–", "", style="number")
+        return Cell(MISSING, "", style="number")
     return Cell(shown or f"{value}", value, style="number")
 
 

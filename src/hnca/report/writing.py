@@ -6,9 +6,10 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..files import move_directory, write_figure, write_whole
-from .figures import draw, plans
+from .figures import draw
 from .grouping import panels_of
 from .page import page
+from .plans import plans
 from .reading import Collection
 from .spreadsheet import results
 

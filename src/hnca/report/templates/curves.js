@@ -3,7 +3,7 @@
   const panels = JSON.parse(document.getElementById("curves-data").textContent);
   const find = (id) => document.getElementById(id);
   const [chart, legend, values] = ["chart", "legend", "values"].map(find);
-  const [panelMenu, metricMenu] = ["panel", "metric"].map(find);
+  const [panelMenu, metricMenu, spanMenu] = ["panel", "metric", "span"].map(find);
   const hidden = new Set(); // labels; they stay hidden in other panels
   const height = 380, top = 12, bottom = 40, left = 56, right = 12;
   let lines = [], width = 0, scale = null, cursor = null;
@@ -23,9 +23,16 @@
   }
 
   function chooseMetric() {
-    lines = chosen()[metricMenu.value]?.lines ?? [];
+    lines = (chosen()[metricMenu.value]?.lines ?? []).map(cut);
     legend.replaceChildren(...lines.map(legendButton));
     draw();
+  }
+
+  // Leaves out the first part of training.
+  function cut(line) {
+    const first = spanMenu.value * Math.max(...line.epochs);
+    const kept = (list) => list && list.filter((_, i) => line.epochs[i] >= first);
+    return { ...line, epochs: kept(line.epochs), mean: kept(line.mean), half: kept(line.half) };
   }
 
   function legendButton(line) {
@@ -191,7 +198,7 @@
   chart.addEventListener("blur", leave);
   chart.addEventListener("keydown", walk);
   panelMenu.addEventListener("change", choosePanel);
-  metricMenu.addEventListener("change", chooseMetric);
+  for (const menu of [metricMenu, spanMenu]) menu.addEventListener("change", chooseMetric);
   new ResizeObserver(() => chart.clientWidth !== width && draw()).observe(chart);
   options(panelMenu, panels.map((panel) => panel.title));
   if (panels.length) choosePanel();
