@@ -17,6 +17,7 @@ COLORS = {
 }
 OTHER = "#444444"
 DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2), (8, 2, 2, 2, 2, 2))  # of the first variant, the second
+MARKS = ("—", "- -", "···", "- ·", "- ··")  # the same, where there is no room for a line
 
 
 def rank(estimator: str) -> int:
@@ -27,6 +28,11 @@ def rank(estimator: str) -> int:
 def color(estimator: str) -> str:
     """Of a method, known or not."""
     return COLORS.get(estimator, OTHER)
+
+
+def mark(variant: int) -> str:
+    """A line in letters."""
+    return MARKS[variant % len(MARKS)]
 
 
 def dashes(variant: int) -> tuple[int, ...]:

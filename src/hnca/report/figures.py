@@ -1,11 +1,12 @@
 """The paper's figures: the objective and the logarithm of the gradient variance, a row for each
 network, a line for each method with its last value beside it."""
 
+import math
 from typing import Any
 
 import numpy as np
 
-from .colors import COLORS, color, dashes
+from .colors import COLORS, color, dashes, mark
 from .grouping import VARIANCE, Group, MeanCurve
 from .plans import Plan
 
@@ -37,7 +38,7 @@ def draw(plan: Plan) -> Any:
 def _objective(axes: Any, measure: str, groups: list[Group]) -> list[Any]:
     """Training dotted under the solid test, where there was a test after every epoch."""
     axes.set_ylabel(measure.replace("elbo", "ELBO"))
-    labels, starts = [], []
+    starts = []
     for group in groups:
         train, test = group.curve(f"train_{measure}"), group.curve(f"test_{measure}")
         if train is None:
@@ -46,21 +47,18 @@ def _objective(axes: Any, measure: str, groups: list[Group]) -> list[Any]:
         if test and tested:
             _line(axes, group, test)
         _line(axes, group, train, dotted=tested)
-        labels.append(_last_value(axes, group, train, DECIMALS[measure]))
         starts.append(train.mean[int(START * len(train.mean))])
     if measure == "elbo" and starts and axes.get_ylim()[0] < min(starts):
         axes.set_ylim(bottom=min(starts))
-    return labels
+    return _last_values(axes, groups, f"train_{measure}", DECIMALS[measure])
 
 
 def _variance(axes: Any, groups: list[Group]) -> list[Any]:
     axes.set_ylabel("ln mean gradient variance")
-    labels = []
     for group in groups:
         if curve := group.curve(VARIANCE):
             _line(axes, group, curve)
-            labels.append(_last_value(axes, group, curve, 2))
-    return labels
+    return _last_values(axes, groups, VARIANCE, decimals=2)
 
 
 def _line(axes: Any, group: Group, curve: MeanCurve, dotted: bool = False) -> None:
@@ -79,17 +77,25 @@ def _line(axes: Any, group: Group, curve: MeanCurve, dotted: bool = False) -> No
         axes.fill_between(curve.epochs, low, high, color=style["color"], alpha=0.2, lw=0)
 
 
-def _last_value(axes: Any, group: Group, curve: MeanCurve, decimals: int) -> Any:
-    """Written at the right edge."""
-    last = float(curve.mean[-1])
-    place = {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": SIZE}
-    return axes.text(1.01, last, f"{last:.{decimals}f}", color=color(group.estimator), **place)
+def _last_values(axes: Any, groups: list[Group], metric: str, decimals: int) -> list[Any]:
+    """Written at the right edge; where a method has several lines, with the dashes of each."""
+    texts, methods = [], [group.estimator for group in groups]
+    for group in groups:
+        if curve := group.curve(metric):
+            last = float(curve.mean[-1])
+            which = f" {mark(group.variant)}" if methods.count(group.estimator) > 1 else ""
+            style = {"color": color(group.estimator), "va": "center", "fontsize": SIZE}
+            place = axes.get_yaxis_transform()
+            texts.append(
+                axes.text(1.01, last, f"{last:.{decimals}f}{which}", transform=place, **style)
+            )
+    return texts
 
 
 def _dress(axes: Any, title: str) -> None:
     axes.set_title(title, fontsize="medium")
     axes.set_xlabel("epoch")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -102,7 +108,8 @@ def _legend(figure: Any, grid: Any) -> None:
             found.setdefault(label, line)
     order = list(COLORS.values())
     labels = sorted(found, key=lambda label: [*order, c := found[label].get_color()].index(c))
-    columns = max(1, min(len(labels), 120 // (max(map(len, labels)) + 6)))
+    rows = math.ceil(sum(len(label) + 7 for label in labels) / 125)
+    columns = math.ceil(len(labels) / rows)
     place = {"loc": "outside lower center", "ncols": columns, "frameon": False}
     figure.legend([found[label] for label in labels], labels, fontsize="small", **place)
 

@@ -28,29 +28,10 @@ def runs_table(collection: Collection, out: Path) -> Table:
         note = f"same settings and seed as {instead.path}, which counts"
         rows.append(_run_row(run, "duplicate", note, out))
     for path, reason in collection.damaged:
-        blank = [Cell(MISSING, "")] * 5
-        rows.append(
-            [
-                _name(path, out),
-                _status("damaged"),
-                Cell(reason, style="text"),
-                *blank,
-                _links(path, out),
-            ]
-        )
-    columns = [
-        "run",
-        "status",
-        "remarks",
-        "task",
-        "layers",
-        "method",
-        "seed",
-        "epochs",
-        "files",
-        "data",
-    ]
-    return Table("Runs", columns, rows)
+        about = [_name(path, out), _status("damaged"), Cell(reason, style="text")]
+        rows.append([*about, *[Cell(MISSING, "")] * 5, _links(path, out), Cell(MISSING, "")])
+    columns = ["run", "status", "remarks", "task", "layers", "method", "seed", "epochs"]
+    return Table("Runs", [*columns, "files", "data"], rows)
 
 
 def status(run: Run) -> str:
@@ -78,7 +59,7 @@ def _status(word: str) -> Cell:
 
 
 def _name(path: Path, out: Path) -> Cell:
-    return Cell(path.name, os.path.relpath(path, out))
+    return Cell(path.name, os.path.relpath(path, out), style="name")
 
 
 def _links(path: Path, out: Path) -> Cell:
@@ -109,5 +90,7 @@ def versions_table(runs: list[Run]) -> Table:
     for run in runs:
         count.update((name, str(value)) for name, value in run.versions.items())
         count["data", f"{run.data}, SHA-256 {run.fingerprint[:12]}..."] += 1
-    rows = [[Cell(name), Cell(value), number(runs)] for (name, value), runs in count.items()]
+    order = list(dict.fromkeys(name for name, _ in count))
+    found = sorted(count.items(), key=lambda item: order.index(item[0][0]))
+    rows = [[Cell(name), Cell(value), number(runs)] for (name, value), runs in found]
     return Table("Versions, devices and data", ["what", "which", "runs"], rows)
