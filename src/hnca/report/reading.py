@@ -79,7 +79,7 @@ class Run:
         return settings
 
     @property
-    def final(self) -> dict[str, float]:
+    def final(self) -> dict[str, Any]:
         """The last measurements; those of a complete run include a test."""
         if self.complete:
             return self.summary["final"]
@@ -138,7 +138,8 @@ def _read(path: Path) -> Run | Damaged:
     except OSError as error:
         return Damaged(path, f"{error.strerror}: {error.filename}")
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        return Damaged(path, f"not as hnca train writes it ({type(error).__name__}: {error})")
+        what = f"{type(error).__name__}: {error}".partition("\n")[0]
+        return Damaged(path, f"not as hnca train writes it ({what})")
 
 
 def _run(directory: RunDirectory) -> Run:

@@ -1,6 +1,6 @@
 """Means over seeds, and how far to trust them."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,8 @@ def interval(values: list[float]) -> Interval:
     return Interval(float(mean), None if half is None else float(half), len(values))
 
 
-def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """The mean over the first axis, and half the width of its confidence interval."""
+def band(values: np.ndarray) -> tuple[Any, Any]:
+    """The mean over the first axis, and half the width of its confidence interval, if any."""
     n = len(values)
     if n == 1:
         return values[0], None

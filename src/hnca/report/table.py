@@ -11,13 +11,13 @@ class Cell(NamedTuple):
     """A cell of a table."""
 
     text: str
-    value: float | str | None = None  # None: by the text
+    value: float | int | str | None = None  # None: by the text
     links: tuple[tuple[str, str], ...] = ()  # words and addresses
     style: str = ""
     color: str = ""  # of a swatch before the text
 
     @property
-    def key(self) -> float | str:
+    def key(self) -> float | int | str:
         """What to sort by."""
         return self.text if self.value is None else self.value
 
@@ -31,7 +31,7 @@ class Table(NamedTuple):
     note: str = ""
 
 
-def number(value: float | None, shown: str = "") -> Cell:
+def number(value: float | int | None, shown: str = "") -> Cell:
     """A number, or the lack of one."""
     if value is None:
         return Cell(MISSING, "", style="number")

@@ -73,8 +73,8 @@ def final_tables(panels: list[Panel]) -> list[Table]:
 
 
 def _final_row(panel: Panel, group: Group, metrics: list[str]) -> list[Cell]:
-    seconds = sum(run.summary["seconds"] for run in group.runs) / len(group.runs)
-    pace = seconds / panel.key.epochs
+    seconds = group.curve("seconds")
+    pace = float(seconds.mean.mean()) if seconds else None
     seeds = f"{len(group.runs)}"
     if group.unfinished:
         seeds += f" (and {len(group.unfinished)} unfinished)"
@@ -84,6 +84,6 @@ def _final_row(panel: Panel, group: Group, metrics: list[str]) -> list[Cell]:
         number(panel.key.epochs),
         number(len(group.runs), seeds),
         *(spread(group.final(name), METRICS[name][1]) for name in metrics),
-        number(pace, f"{pace:.1f}"),
+        number(pace, "" if pace is None else f"{pace:.1f}"),
         Cell(panel.data),
     ]

@@ -177,6 +177,7 @@
   }
 
   function leave() {
+    cursor = null;
     values.hidden = true;
     chart.querySelector(".cursor")?.remove();
   }
