@@ -40,8 +40,8 @@ def main(arguments: list[str]) -> None:
     console = Console(stderr=True)
     bar = lambda paths: track(paths, "reading runs", console=console, transient=True)
     collection = read_all(find(asked.runs), bar)
-    with console.status("writing the report"):
-        write_report(collection, asked.out)
+    with console.status("writing the report") as status:
+        write_report(collection, asked.out, status.update)
     for line in attention(collection):
         print(line)
     complete = sum(run.complete for run in collection.runs)

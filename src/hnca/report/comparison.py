@@ -4,9 +4,10 @@ from typing import Any, NamedTuple
 
 from ..experiments import VAE
 from .colors import rank
-from .grouping import ABLATIONS, Group, Panel, epochs, said
+from .grouping import Group, Panel
 from .paper import PublishedBounds, published_bounds
 from .statistics import Interval, interval
+from .words import ABLATIONS, epochs, said
 
 
 class Bound(NamedTuple):
@@ -64,13 +65,7 @@ def compare(panels: list[Panel]) -> list[Comparison]:
         for (estimator, layers), paper in published.values.items()
         if (estimator, layers) not in run
     ]
-    order = lambda row: (
-        row.data != published.dataset,
-        row.data,
-        row.layers,
-        rank(row.estimator),
-        row.label,
-    )
+    order = lambda row: (row.data != published.dataset, row.data, row.layers, rank(row.estimator))
     return sorted(rows + missing, key=order) if rows else []
 
 

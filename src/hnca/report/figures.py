@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from .colors import COLORS, color, dashes, mark
-from .grouping import VARIANCE, Group, MeanCurve
+from .grouping import Group, MeanCurve
 from .plans import Plan
+from .words import VARIANCE
 
 SIZE = 8  # of the letters of a last value, in points
 DECIMALS = {"accuracy": 3, "elbo": 1}

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .colors import rank
-from .reading import Curve, Run, identity
+from .run import Curve, Run, identity
 from .statistics import Interval, band, interval
+from .words import ABLATIONS, VARIANCE, epochs, said
 
-ABLATIONS = {"prune_children": "no child pruning", "downstream_only": "full reward"}
 LEAST = 1e-45  # what has no variance still has a place on a logarithmic axis
-VARIANCE = "gradient_variance"
 
 
 class MeanCurve(NamedTuple):
@@ -95,20 +94,11 @@ class Panel:
         return self.groups[0].any.experiment.measure
 
     @property
-    def network(self) -> str:
-        """Task and depth in words."""
-        layers = f"{self.key.layers} layer{'s' if self.key.layers > 1 else ''}"
-        return f"{self.key.task}, {layers}"
-
-    @property
     def title(self) -> str:
         """What all of its groups have in common, in a few words."""
-        return f"{self.network}, {self.data}, {epochs(self.key.epochs)}"
-
-
-def epochs(count: int) -> str:
-    """So many epochs."""
-    return f"{count} epoch{'' if count == 1 else 's'}"
+        key = self.key
+        layers = f"{key.layers} layer{'s' if key.layers > 1 else ''}"
+        return f"{key.task}, {layers}, {self.data}, {epochs(key.epochs)}"
 
 
 def panels_of(runs: list[Run]) -> list[Panel]:
@@ -162,17 +152,3 @@ def _name_groups(panel: Panel) -> None:
     for group in panel.groups:
         group.variant = count[group.estimator]
         count[group.estimator] += 1
-
-
-def said(name: str, value: Any) -> str:
-    """A setting in a few words; nothing for a part of HNCA that is at work as usual."""
-    if name in ABLATIONS:
-        return "" if value else ABLATIONS[name]
-    return f"{name.replace('_', ' ')} {shown(value)}"
-
-
-def shown(value: Any) -> str:
-    """A setting's value for people."""
-    if isinstance(value, tuple | list):
-        return " x ".join(map(str, value))
-    return "default" if value is None else str(value)

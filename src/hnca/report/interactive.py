@@ -6,8 +6,8 @@ import numpy as np
 
 from .colors import color, dashes
 from .grouping import Group, MeanCurve, Panel, scaled
-from .reading import Run
-from .tables import words
+from .run import Run
+from .words import words
 
 POINTS = 240  # of a curve, at most
 HIDDEN = ("epoch", "step", "seconds")

@@ -6,9 +6,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from .colors import color
-from .grouping import Panel, shown
-from .reading import Collection, Run
+from .grouping import Panel
+from .reading import Collection
+from .run import Run
 from .table import MISSING, Cell, Table, number
+from .words import shown
 
 FILES = {
     "config": "config.json",

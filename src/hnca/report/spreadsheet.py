@@ -4,9 +4,10 @@ import csv
 import io
 from typing import Any
 
-from .grouping import shown
 from .inventory import status
-from .reading import Collection, Run
+from .reading import Collection
+from .run import Run
+from .words import shown
 
 FIRST = ["path", "status", "remarks", "task", "dataset", "layers", "estimator", "seed"]
 

@@ -2,26 +2,10 @@
 
 from .colors import color
 from .comparison import Comparison, compare
-from .grouping import VARIANCE, Group, Panel
+from .grouping import Group, Panel
 from .paper import published_bounds
 from .table import MISSING, Cell, Table, number, spread
-
-METRICS = {
-    "train_accuracy": ("training accuracy", 4),
-    "test_accuracy": ("test accuracy", 4),
-    "train_elbo": ("training ELBO", 2),
-    "test_elbo": ("test ELBO", 2),
-    "test_bound": ("test bound", 2),
-    VARIANCE: ("ln variance", 2),
-}
-"""The words for a metric, and its decimals."""
-
-
-def words(metric: str) -> str:
-    """What a metric is called on the page."""
-    if metric.startswith(f"{VARIANCE}/"):
-        return f"ln variance, {metric.partition('/')[2]}"
-    return METRICS[metric][0] if metric in METRICS else metric.replace("_", " ")
+from .words import METRICS, words
 
 
 def bounds_table(panels: list[Panel]) -> Table | None:

@@ -23,14 +23,15 @@
   }
 
   function chooseMetric() {
-    lines = (chosen()[metricMenu.value]?.lines ?? []).map(cut);
+    const all = chosen()[metricMenu.value]?.lines ?? [];
+    const last = Math.max(...all.map((line) => line.epochs.at(-1)));
+    lines = all.map((line) => cut(line, spanMenu.value * last)).filter((line) => line.epochs.length);
     legend.replaceChildren(...lines.map(legendButton));
     draw();
   }
 
   // Leaves out the first part of training.
-  function cut(line) {
-    const first = spanMenu.value * Math.max(...line.epochs);
+  function cut(line, first) {
     const kept = (list) => list && list.filter((_, i) => line.epochs[i] >= first);
     return { ...line, epochs: kept(line.epochs), mean: kept(line.mean), half: kept(line.half) };
   }
@@ -202,5 +203,5 @@
   for (const menu of [metricMenu, spanMenu]) menu.addEventListener("change", chooseMetric);
   new ResizeObserver(() => chart.clientWidth !== width && draw()).observe(chart);
   options(panelMenu, panels.map((panel) => panel.title));
-  if (panels.length) choosePanel();
+  choosePanel();
 })();
