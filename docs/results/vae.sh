@@ -19,5 +19,7 @@ done
 hnca train vae --layers 1 --estimator hnca --epochs 840 --seed 0 --out runs/mnist-vae-full
 hnca evaluate runs/mnist-vae-full --samples 100
 
-hnca report runs/mnist-vae-* -o report/vae
+hnca report -o report/vae runs/mnist-vae-full \
+    runs/mnist-vae-1-{hnca,disarm,loo,reinforce+baseline} \
+    runs/mnist-vae-[23]-{hnca,hnca+baseline,disarm,loo,reinforce+baseline}
 cp report/vae/figures/vae-mnist.png docs/results/vae.png

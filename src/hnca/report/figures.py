@@ -13,7 +13,7 @@ from .words import VARIANCE
 
 SIZE = 8  # of the letters of a last value, in points
 DECIMALS = {"accuracy": 3, "elbo": 1}
-START = 0.05  # an ELBO begins so low that the rest would look flat: its axis begins after this part
+START = 20  # an ELBO begins so low that the rest would look flat: a 20th of it is off the axis
 
 
 def draw(plan: Plan) -> Any:
@@ -48,9 +48,10 @@ def _objective(axes: Any, measure: str, groups: list[Group]) -> list[Any]:
         if test and tested:
             _line(axes, group, test)
         _line(axes, group, train, dotted=tested)
-        starts.append(train.mean[int(START * len(train.mean))])
-    if measure == "elbo" and starts and axes.get_ylim()[0] < min(starts):
-        axes.set_ylim(bottom=min(starts))
+        if measure == "elbo" and len(train.mean) >= START:
+            starts.append(train.mean[len(train.mean) // START])
+    if starts:
+        axes.set_ylim(bottom=max(axes.get_ylim()[0], min(starts)))
     return _last_values(axes, groups, f"train_{measure}", DECIMALS[measure])
 
 

@@ -52,6 +52,14 @@ def page(
     )
 
 
+_CAPTION = (
+    "on the left the {} while training, dotted where there is a solid line for the test images{}; "
+    "on the right the natural logarithm of the mean gradient variance. Beside the lines, last values."
+)
+CAPTIONS = {
+    "accuracy": _CAPTION.format("accuracy", ""),
+    "elbo": _CAPTION.format("ELBO", ", on an axis that leaves out the first 5% of epochs"),
+}
 CODE = ("style.css", "curves.js", "sorting.js")
 
 
@@ -73,9 +81,4 @@ def _counts(collection: Collection) -> dict[str, Any]:
 
 def _picture(aside: Path, plan: Plan) -> Picture:
     png = (aside / "figures" / f"{plan.name}.png").read_bytes()
-    left = "the accuracy, dotted while training and solid on the test images"
-    if plan.measure == "elbo":
-        left = "the training ELBO, on an axis that leaves out the first 5% of training"
-    about = f"on the left {left}; on the right the natural logarithm of the mean gradient variance."
-    about = f"{about} The last training values stand beside the lines."
-    return Picture(plan.name, plan.title, about, base64.b64encode(png).decode())
+    return Picture(plan.name, plan.title, CAPTIONS[plan.measure], base64.b64encode(png).decode())

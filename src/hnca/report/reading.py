@@ -66,7 +66,7 @@ def _read(path: Path) -> Run | Damaged:
     try:
         return _run(RunDirectory(path))
     except UserError as error:
-        return Damaged(path, str(error))
+        return Damaged(path, str(error).replace(f"{path}{os.sep}", ""))
     except OSError as error:
         return Damaged(path, f"{error.strerror}: {error.filename}")
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

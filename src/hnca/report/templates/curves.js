@@ -118,7 +118,7 @@
       parts.push(make("path", { class: "axis", d: `M${left} ${y}H${width - right}` }));
       parts.push(make("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, value));
     }
-    for (const epoch of ticks(scale.first, scale.last, width / 90, 1)) {
+    for (const epoch of ticks(scale.first, scale.last, width / 70, 1)) {
       const x = scale.x(epoch);
       parts.push(make("text", { x, y: height - bottom + 18, "text-anchor": "middle" }, epoch));
     }
