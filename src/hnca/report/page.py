@@ -54,7 +54,7 @@ def page(
 
 _CAPTION = (
     "on the left the {} while training, dotted where there is a solid line for the test images{}; "
-    "on the right the natural logarithm of the mean gradient variance. Beside the lines, last values."
+    "on the right the natural logarithm of the mean gradient variance. Last values stand beside."
 )
 CAPTIONS = {
     "accuracy": _CAPTION.format("accuracy", ""),
