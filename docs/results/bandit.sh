@@ -9,5 +9,5 @@ for method in hnca hnca+baseline reinforce reinforce+baseline; do
             --out "runs/mnist-bandit-$layers-$method"
     done
 done
-python examples/compare_runs.py runs/mnist-bandit-[13]-* -o docs/results/bandit.png
-python examples/compare_runs.py runs/mnist-bandit-* --epoch 1
+hnca report runs/mnist-bandit-[13]-* -o report/bandit
+cp report/bandit/figures/bandit-mnist.png docs/results/bandit.png

@@ -16,10 +16,10 @@ for layers in 1 2 3; do
         run "$layers" "$method" 1 --eval-every 1
     done
 done
-python examples/compare_runs.py -o docs/results/vae.png \
-    runs/mnist-vae-1-{hnca,disarm,loo,reinforce+baseline} \
-    runs/mnist-vae-[23]-{hnca,hnca+baseline,disarm,loo,reinforce+baseline}
-python examples/compare_runs.py runs/mnist-vae-[123]-* --epoch 1
-
 hnca train vae --layers 1 --estimator hnca --epochs 840 --seed 0 --out runs/mnist-vae-full
 hnca evaluate runs/mnist-vae-full --samples 100
+
+hnca report -o report/vae runs/mnist-vae-full \
+    runs/mnist-vae-1-{hnca,disarm,loo,reinforce+baseline} \
+    runs/mnist-vae-[23]-{hnca,hnca+baseline,disarm,loo,reinforce+baseline}
+cp report/vae/figures/vae-mnist.png docs/results/vae.png

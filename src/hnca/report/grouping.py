@@ -1,0 +1,154 @@
+"""Which runs belong together: in a mean those that differ in nothing but the seed, in a panel the
+methods for one network, one data set and one length of training."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .colors import rank
+from .run import Curve, Run, identity
+from .statistics import Interval, band, interval
+from .words import ABLATIONS, VARIANCE, epochs, said
+
+LEAST = 1e-45  # what has no variance still has a place on a logarithmic axis
+
+
+class MeanCurve(NamedTuple):
+    """The mean of a metric over seeds at each epoch, and its confidence band."""
+
+    epochs: np.ndarray  # [E]
+    mean: np.ndarray  # [E]
+    half: np.ndarray | None  # [E]; a single run has none
+
+
+@dataclass
+class Group:
+    """Runs that differ in their seed only. Means are over the complete ones."""
+
+    runs: list[Run]
+    unfinished: list[Run]
+    label: str = ""
+    """The method, and what else tells the group from the others of its panel."""
+    variant: int = 0
+    """Its number among those of the same method in its panel."""
+
+    @property
+    def any(self) -> Run:
+        """One of the runs, for what they have in common."""
+        return (self.runs or self.unfinished)[0]
+
+    @property
+    def estimator(self) -> str:
+        return self.any.experiment.estimator
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return self.any.settings
+
+    @property
+    def ablated(self) -> bool:
+        """Whether a part of HNCA is switched off."""
+        return not all(self.settings.get(name, True) for name in ABLATIONS)
+
+    def curve(self, metric: str) -> MeanCurve | None:
+        """The mean of a metric over the complete runs, if they have it."""
+        if not self.runs or not all(metric in run.curves for run in self.runs):
+            return None
+        curves = [run.curves[metric] for run in self.runs]
+        epochs = reduce(np.intersect1d, [curve.epochs for curve in curves])
+        values = np.stack([scaled(metric, curve, epochs) for curve in curves])
+        return MeanCurve(epochs, *band(values))
+
+    def final(self, metric: str) -> Interval | None:
+        """The mean of a metric's last value over the complete runs, if they have it."""
+        if not self.runs or not all(metric in run.final for run in self.runs):
+            return None
+        return interval([float(_logged(metric, run.final[metric])) for run in self.runs])
+
+
+class PanelKey(NamedTuple):
+    """What the groups of a panel share. Runs of other lengths are in panels of their own."""
+
+    task: str
+    data: str
+    fingerprint: str
+    layers: int  # of stochastic units
+    epochs: int
+
+
+@dataclass
+class Panel:
+    """The methods for a network on a data set."""
+
+    key: PanelKey
+    groups: list[Group] = field(default_factory=list)
+    data: str = ""
+    """The data set's name, told apart from others that have the same."""
+
+    @property
+    def measure(self) -> str:
+        """What the objective's mean is called."""
+        return self.groups[0].any.experiment.measure
+
+    @property
+    def title(self) -> str:
+        """What all of its groups have in common, in a few words."""
+        key = self.key
+        layers = f"{key.layers} layer{'s' if key.layers > 1 else ''}"
+        return f"{key.task}, {layers}, {self.data}, {epochs(key.epochs)}"
+
+
+def panels_of(runs: list[Run]) -> list[Panel]:
+    """Runs by panel and group, in the order of task, data, depth, length and method."""
+    groups: dict[str, Group] = {}
+    for run in sorted(runs, key=lambda run: run.seed):
+        group = groups.setdefault(identity(run), Group([], []))
+        (group.runs if run.complete else group.unfinished).append(run)
+    by_key: dict[PanelKey, Panel] = {}
+    for group in groups.values():
+        key = _panel_key(group.any)
+        by_key.setdefault(key, Panel(key)).groups.append(group)
+    panels = [by_key[key] for key in sorted(by_key)]
+    for panel in panels:
+        _name_groups(panel)
+        same = {key.fingerprint for key in by_key if key.data == panel.key.data}
+        mark = f" {panel.key.fingerprint[:6]}" if len(same) > 1 else ""
+        panel.data = f"{panel.key.data}{mark}"
+    return panels
+
+
+def scaled(metric: str, curve: Curve, epochs: np.ndarray | None = None) -> np.ndarray:
+    """The values of a curve as they are drawn, at some epochs or all."""
+    values = curve.values if epochs is None else curve.values[np.isin(curve.epochs, epochs)]
+    return _logged(metric, values)
+
+
+def _logged(metric: str, values: Any) -> Any:
+    """Variances by their natural logarithm, as in the paper."""
+    return np.log(np.maximum(values, LEAST)) if metric.startswith(VARIANCE) else values
+
+
+def _panel_key(run: Run) -> PanelKey:
+    settings = run.settings
+    layers = settings.get("layers", 1)  # a conv-bandit has one stochastic layer
+    return PanelKey(run.experiment.name, run.data, run.fingerprint, layers, settings["epochs"])
+
+
+def _name_groups(panel: Panel) -> None:
+    """Labels, an order, and numbers for those of the same method."""
+    differing = [
+        name
+        for name in panel.groups[0].settings
+        if name != "estimator" and len({repr(group.settings[name]) for group in panel.groups}) > 1
+    ]
+    for group in panel.groups:
+        words = [said(name, group.settings[name]) for name in differing]
+        group.label = ", ".join([group.estimator, *filter(None, words)])
+    panel.groups.sort(key=lambda group: (rank(group.estimator), group.ablated, group.label))
+    count: dict[str, int] = defaultdict(int)
+    for group in panel.groups:
+        group.variant = count[group.estimator]
+        count[group.estimator] += 1

@@ -1,0 +1,134 @@
+"""Finds and reads run directories. Nothing of JAX, no checkpoint."""
+
+import math
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import UserError
+from ..experiments import AbstractExperiment, experiment_from
+from ..training import RunDirectory
+from .run import Curve, Run, identity
+
+MARKS = {"config.json", "metrics.jsonl"}  # one of these makes a directory a run
+
+
+class Damaged(NamedTuple):
+    """A run that cannot be read, and why."""
+
+    path: Path
+    reason: str
+
+
+class Collection(NamedTuple):
+    """All that was found."""
+
+    runs: list[Run]
+    duplicates: list[tuple[Run, Run]]  # one that is left out, and the one that counts instead
+    damaged: list[Damaged]
+
+
+def find(paths: Sequence[Path]) -> list[Path]:
+    """The run directories among these paths and below them, each once."""
+    found: dict[Path, Path] = {}
+    for path in paths:
+        if not path.exists():
+            raise UserError(f"{path}: no such directory")
+        for run in _below(path):
+            found.setdefault(run.resolve(), run)
+    if not found:
+        raise UserError(f"no runs in {', '.join(map(str, paths))}: train some with hnca train")
+    return sorted(found.values())
+
+
+def _below(top: Path) -> Iterator[Path]:
+    for directory, below, files in os.walk(top):
+        if MARKS & set(files):
+            below.clear()  # what is in a run is no run
+            yield Path(directory)
+        below[:] = [name for name in below if name[0] != "."]
+
+
+def read_all(
+    paths: list[Path], track: Callable[[list[Path]], Iterable[Path]] = lambda paths: paths
+) -> Collection:
+    """Reads run directories; the same settings and seed count once. `track` may show progress."""
+    read = [_read(path) for path in track(paths)]
+    runs, duplicates = _unique([each for each in read if isinstance(each, Run)])
+    return Collection(runs, duplicates, [each for each in read if isinstance(each, Damaged)])
+
+
+def _read(path: Path) -> Run | Damaged:
+    try:
+        return _run(RunDirectory(path))
+    except UserError as error:
+        return Damaged(path, str(error).replace(f"{path}{os.sep}", ""))
+    except OSError as error:
+        return Damaged(path, f"{error.strerror}: {error.filename}")
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        what = f"{type(error).__name__}: {error}".partition("\n")[0]
+        return Damaged(path, f"not as hnca train writes it ({what})")
+
+
+def _run(directory: RunDirectory) -> Run:
+    config = directory.read_config()
+    experiment = experiment_from(config)
+    experiment.check()
+    curves = _curves(directory.read_metrics())
+    summary = directory.read_summary()
+    run = Run(
+        path=directory.path,
+        experiment=experiment,
+        data=str(config["data"]["name"]),
+        fingerprint=str(config["data"]["fingerprint"]),
+        versions=config.get("versions", {}) | {"device": config.get("device")},
+        curves=curves,
+        summary=summary,
+        done=len(curves["epoch"].epochs) if curves else 0,
+        planned=_planned(experiment, curves),
+    )
+    for record in (run.final, run.evaluation):
+        _check_finite(directory.summary, np.array(list(record.values()), dtype=float))
+    return run
+
+
+def _curves(entries: list[dict[str, Any]]) -> dict[str, Curve]:
+    columns: dict[str, tuple[list, list]] = defaultdict(lambda: ([], []))
+    for entry in entries:
+        for name, value in entry.items():
+            epochs, values = columns[name]
+            epochs.append(entry["epoch"])
+            values.append(value)
+    curves = {
+        name: Curve(np.array(epochs), np.array(values, dtype=float))
+        for name, (epochs, values) in columns.items()
+    }
+    for name, curve in curves.items():
+        _check_finite(name, curve.values)
+    return curves
+
+
+def _check_finite(what: object, values: np.ndarray) -> None:
+    if not np.isfinite(values).all():
+        raise UserError(f"{what} has values that are no finite numbers")
+
+
+def _planned(experiment: AbstractExperiment, curves: dict[str, Curve]) -> int | None:
+    """How many epochs --updates come to can be told from the steps of the first."""
+    if experiment.updates is None:
+        return experiment.epochs
+    return math.ceil(experiment.updates / curves["step"].values[0]) if curves else None
+
+
+def _unique(runs: list[Run]) -> tuple[list[Run], list[tuple[Run, Run]]]:
+    """Of the same settings and seed the run that got furthest, an evaluated one for preference."""
+    chosen: dict[str, Run] = {}
+    best_first = sorted(runs, key=lambda run: (not run.complete, not run.evaluation, -run.done))
+    for run in best_first:
+        chosen.setdefault(f"{identity(run)} {run.seed}", run)
+    counting = [(run, chosen[f"{identity(run)} {run.seed}"]) for run in runs]
+    return [a for a, b in counting if a is b], [(a, b) for a, b in counting if a is not b]

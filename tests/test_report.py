@@ -1,0 +1,397 @@
+"""A report of runs that nobody trained: what is averaged, and what is told of the rest."""
+
+import csv
+import itertools
+import json
+import math
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+from made_up_runs import make_run
+
+from hnca.cli import main
+from hnca.errors import UserError
+from hnca.experiments import VAE, Bandit, ConvBandit
+from hnca.report import find, read_all, write_report
+from hnca.report.comparison import compare
+from hnca.report.figures import draw
+from hnca.report.grouping import panels_of
+from hnca.report.interactive import POINTS, curves_data
+from hnca.report.paper import published_bounds
+from hnca.report.plans import plans
+from hnca.report.statistics import Interval, interval
+
+
+def collect(path: Path):
+    return read_all(find([path]))
+
+
+def panels(path: Path):
+    return panels_of(collect(path).runs)
+
+
+def rewrite(file: Path, **changes) -> None:
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+def evaluated(directory, bound: float, **changes) -> None:
+    epochs = json.loads(directory.summary.read_text())["epochs"]
+    result = {"epoch": epochs, "samples": 100, "images": 10000, "test_bound": bound}
+    rewrite(directory.summary, evaluation=result | changes)
+
+
+# Statistics
+
+
+def test_intervals_by_hand():
+    # mean 3, standard deviation sqrt(2.5), t of 4 degrees of freedom 2.776445
+    found = interval([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert found.n == 5
+    assert found.mean == pytest.approx(3)
+    assert found.half == pytest.approx(2.776445 * math.sqrt(2.5 / 5), rel=1e-6)
+    # two values: t of 1 degree of freedom 12.7062
+    assert interval([0.0, 2.0]).half == pytest.approx(12.7062, rel=1e-5)
+    assert interval([7.0]) == Interval(7.0, None, 1)
+    assert interval([7.0]).shown(2) == "7.00"
+
+
+def test_intervals_overlap_when_they_share_a_value():
+    assert Interval(0, 1.0, 5).overlaps(Interval(2, 1.0, 5))
+    assert not Interval(0, 1.0, 5).overlaps(Interval(2, 0.9, 5))
+    assert Interval(0.5, None, 1).overlaps(Interval(1, 0.5, 5))
+
+
+def test_means_over_seeds_are_of_logarithms_for_variances(tmp_path):
+    runs = [make_run(tmp_path / f"{seed}", Bandit(epochs=3, seed=seed)) for seed in (0, 1)]
+    (panel,) = panels(tmp_path)
+    (group,) = panel.groups
+    measured = [[math.log(e["gradient_variance"]) for e in run.read_metrics()] for run in runs]
+    curve = group.curve("gradient_variance")
+    np.testing.assert_allclose(curve.mean, np.mean(measured, axis=0))
+    spread = np.abs(np.subtract(*measured)) / 2  # half a difference is s / sqrt(2) of two
+    np.testing.assert_allclose(curve.half, 12.7062 * spread, rtol=1e-5)
+    assert group.final("gradient_variance").mean == pytest.approx(curve.mean[-1])
+
+
+# Grouping
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"estimator": "hnca"},
+        {"units": (100,)},
+        {"learning_rate": 1e-3},
+        {"epochs": 5},
+        {"prune_children": False},
+        {"train_size": 1000},
+        {"eval_samples": 10},
+    ],
+)
+def test_runs_that_differ_in_more_than_their_seed_are_not_averaged(tmp_path, other):
+    settings = {"epochs": 4, "layers": 2}
+    make_run(tmp_path / "a", VAE(**settings, seed=0))
+    make_run(tmp_path / "b", VAE(**settings | other, seed=1))
+    found = panels(tmp_path)
+    groups = [group for panel in found for group in panel.groups]
+    assert [len(group.runs) for group in groups] == [1, 1]
+    labels = {(panel.title, group.label) for panel in found for group in panel.groups}
+    assert len(labels) == 2  # and they can be told apart
+
+
+def test_data_of_the_same_name_are_told_apart(tmp_path):
+    make_run(tmp_path / "a", Bandit(epochs=1, seed=0))
+    other = make_run(tmp_path / "b", Bandit(epochs=1, seed=1))
+    rewrite(other.config, data={"name": "mnist", "fingerprint": "1" * 64})
+    assert [panel.data for panel in panels(tmp_path)] == ["mnist 000000", "mnist 111111"]
+
+
+def test_the_same_network_in_other_words_is_the_same(tmp_path):
+    make_run(tmp_path / "a", VAE(epochs=2, layers=2, seed=0))
+    make_run(tmp_path / "b", VAE(epochs=2, units=(200, 200), seed=1))
+    make_run(tmp_path / "c", VAE(epochs=2, updates=2400, units=(200, 200), seed=2))
+    (panel,) = panels(tmp_path)
+    assert [len(group.runs) for group in panel.groups] == [3]
+    assert panel.title == "vae, 2 layers, mnist, 2 epochs"
+
+
+def test_labels_say_what_differs_and_no_more(tmp_path):
+    make_run(tmp_path / "a", VAE(epochs=2, layers=2))
+    make_run(tmp_path / "b", VAE(epochs=2, layers=2, prune_children=False))
+    make_run(tmp_path / "c", VAE(epochs=2, layers=2, prune_children=False, downstream_only=False))
+    (panel,) = panels(tmp_path)
+    ablations = ["", ", no child pruning", ", no child pruning, full reward"]
+    assert [group.label for group in panel.groups] == [f"hnca+baseline{a}" for a in ablations]
+    assert [group.variant for group in panel.groups] == [0, 1, 2]
+
+
+# What is not in the means
+
+
+def test_unfinished_runs_are_named_and_not_averaged(tmp_path):
+    for seed in (0, 1):
+        make_run(tmp_path / f"{seed}", Bandit(epochs=4, seed=seed))
+    make_run(tmp_path / "2", Bandit(epochs=4, seed=2), done=3)
+    make_run(tmp_path / "3", Bandit(epochs=4, seed=3), done=0)
+    (panel,) = panels(tmp_path)
+    (group,) = panel.groups
+    assert group.final("test_accuracy").n == 2
+    assert [run.progress for run in group.unfinished] == ["3 of 4 epochs", "0 of 4 epochs"]
+    labels = [line["label"] for line in curves_data([panel])[0]["metrics"][0]["lines"]]
+    assert labels == ["hnca+baseline", "hnca+baseline, seed 2 (unfinished: 3 of 4 epochs)"]
+
+
+def test_a_run_that_goes_on_is_unfinished_and_its_evaluation_is_old(tmp_path):
+    directory = make_run(tmp_path / "a", VAE(epochs=4, layers=1))
+    evaluated(directory, -100.0)
+    assert collect(tmp_path).runs[0].evaluation["test_bound"] == -100
+    settings = json.loads(directory.config.read_text())["settings"]
+    rewrite(directory.config, settings=settings | {"epochs": 6})
+    directory.append({"epoch": 5, "step": 6000, "train_elbo": -1.0})
+    (run,) = collect(tmp_path).runs
+    assert (run.complete, run.progress, run.evaluation) == (False, "5 of 6 epochs", {})
+
+
+DAMAGE = {
+    "config.json": ["{", "[]", '{"task": "vae", "settings": {}, "data": {}}', "\udcff"],
+    "metrics.jsonl": ['{"epoch": 2}\n', "[]\n", '{"epoch": 1, "train_elbo": NaN}\n'],
+    "summary.json": ["{", "[]", '{"epochs": 2, "final": {"test_bound": "high"}}'],
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "text"), [(file, text) for file, texts in DAMAGE.items() for text in texts]
+)
+def test_damaged_runs_are_named(tmp_path, file, text):
+    make_run(tmp_path / "good", VAE(epochs=2, layers=1, seed=0))
+    directory = make_run(tmp_path / "bad", VAE(epochs=2, layers=1, seed=1))
+    (directory.path / file).write_text(text, errors="surrogateescape")
+    collection = collect(tmp_path)
+    assert [run.path.name for run in collection.runs] == ["good"]
+    ((path, reason),) = collection.damaged
+    assert path.name == "bad"
+    assert reason
+
+
+def test_settings_that_make_no_sense_are_damage(tmp_path):
+    directory = make_run(tmp_path / "bad", Bandit(epochs=2))
+    settings = json.loads(directory.config.read_text())["settings"]
+    for change in ({"layers": "three"}, {"estimator": "magic"}, {"colour": "red"}, {"seed": "x"}):
+        rewrite(directory.config, settings=settings | change)
+        assert collect(tmp_path).damaged[0].path == directory.path
+    (tmp_path / "bad" / "config.json").unlink()
+    assert "no config.json" in collect(tmp_path).damaged[0].reason
+
+
+def test_duplicates_count_once_and_the_evaluated_one(tmp_path):
+    make_run(tmp_path / "a", VAE(epochs=2, layers=1))
+    evaluated(make_run(tmp_path / "b", VAE(epochs=2, layers=1)), -100.0)
+    collection = collect(tmp_path)
+    assert [run.path.name for run in collection.runs] == ["b"]
+    assert [(a.path.name, b.path.name) for a, b in collection.duplicates] == [("a", "b")]
+
+
+def test_runs_are_found_at_any_depth_and_once(tmp_path):
+    make_run(tmp_path / "x" / "y" / "run", Bandit(epochs=1))
+    make_run(tmp_path / "x" / ".hidden", Bandit(epochs=1))
+    inner = tmp_path / "x" / "y" / "run" / "checkpoint"
+    inner.mkdir()
+    (inner / "config.json").write_text("{}")
+    assert find([tmp_path, tmp_path / "x" / "y" / "run"]) == [tmp_path / "x" / "y" / "run"]
+    (empty := tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="no such directory"):
+        find([tmp_path / "nowhere"])
+    with pytest.raises(UserError, match="no runs in"):
+        find([empty])
+
+
+# Beside the paper
+
+
+def test_the_papers_numbers():
+    published = published_bounds()
+    assert len(published.values) == 17  # six methods, three depths, one of them not applicable
+    assert published.values["hnca", 1] == Interval(-107.5, 0.1, 5)
+    assert published.values["disarm", 2] == Interval(-99.27, 0.06, 5)
+    assert ("hnca+baseline", 1) not in published.values
+    assert "Table" in published.source
+
+
+def bound_row(tmp_path, estimator="hnca", layers=1):
+    rows = compare(panels(tmp_path))
+    (row,) = [row for row in rows if (row.estimator, row.layers) == (estimator, layers)]
+    return row
+
+
+def test_bounds_agree_with_the_paper_or_not(tmp_path):
+    runs = [make_run(tmp_path / f"{s}", VAE(layers=1, estimator="hnca", seed=s)) for s in (0, 1)]
+    for run, bound in zip(runs, (-107.6, -107.5), strict=True):
+        evaluated(run, bound)
+    row = bound_row(tmp_path)
+    assert row.ours.interval.mean == pytest.approx(-107.55)
+    assert row.ours.interval.half == pytest.approx(12.7062 * 0.05, rel=1e-5)
+    assert row.difference == pytest.approx(-0.05)
+    assert (row.verdict, row.ours.source) == ("intervals overlap", "hnca evaluate")
+    for run, bound in zip(runs, (-109.001, -109.0), strict=True):
+        evaluated(run, bound)
+    assert bound_row(tmp_path).verdict == "intervals do not overlap"
+    assert len(compare(panels(tmp_path))) == 17  # what was not run is there as well
+    assert bound_row(tmp_path, "loo", 3).verdict == "no complete run"
+
+
+def test_what_is_not_the_papers_experiment_is_not_compared(tmp_path):
+    run = make_run(tmp_path / "a", VAE(layers=1, estimator="hnca", epochs=40, learning_rate=1e-3))
+    evaluated(run, -120.0, samples=10)
+    verdict = bound_row(tmp_path).verdict
+    assert verdict == (
+        "not comparable: 40 of 840 epochs, learning rate 0.001, 10 samples instead of 100"
+    )
+    rewrite(run.config, data={"name": "glyphs", "fingerprint": "1"})
+    rows = compare(panels(tmp_path))
+    assert [row.verdict for row in rows if row.ours] == ["not in the paper"]
+
+
+def test_one_seed_has_no_interval_and_says_so(tmp_path):
+    run = make_run(tmp_path / "a", VAE(layers=1, estimator="hnca"))
+    evaluated(run, -107.44)
+    assert bound_row(tmp_path).verdict == "one seed, inside the paper's interval"
+    evaluated(run, -108.0)
+    assert bound_row(tmp_path).verdict == "one seed, outside the paper's interval"
+
+
+def test_evaluations_of_other_sample_counts_are_not_averaged(tmp_path):
+    for seed, samples in ((0, 100), (1, 1000)):
+        run = make_run(tmp_path / f"{seed}", VAE(layers=1, estimator="hnca", seed=seed))
+        evaluated(run, -107.4, samples=samples)
+    ours = bound_row(tmp_path).ours
+    assert (ours.source, ours.samples) == ("test after training", 100)
+
+
+# Figures
+
+
+def test_last_values_do_not_overlap_and_ablations_have_their_own_figure(tmp_path):
+    for seed, method in enumerate(("hnca", "hnca+baseline", "loo", "disarm", "reinforce")):
+        make_run(tmp_path / method, VAE(epochs=3, layers=2, estimator=method))
+        make_run(tmp_path / f"b{seed}", Bandit(epochs=3, seed=seed))
+    make_run(tmp_path / "ablated", VAE(epochs=3, layers=2, prune_children=False))
+    found = {plan.name: plan for plan in plans(panels(tmp_path))}
+    assert list(found) == ["bandit-mnist", "vae-ablation-mnist", "vae-mnist"]
+    whole, ablated = found["vae-mnist"].rows[0], found["vae-ablation-mnist"].rows[0]
+    assert len(whole.groups) == 5
+    assert [group.estimator for group in ablated.groups] == ["hnca+baseline"] * 2
+    figure = draw(found["vae-mnist"])
+    for axes in figure.axes:
+        boxes = sorted((text.get_window_extent() for text in axes.texts), key=lambda box: box.y0)
+        assert len(boxes) == 5
+        assert all(a.y1 <= b.y0 for a, b in itertools.pairwise(boxes))
+
+
+# Files
+
+
+def test_long_curves_are_thinned_and_keep_their_ends(tmp_path):
+    make_run(tmp_path / "a", Bandit(epochs=1000))
+    line = curves_data(panels(tmp_path))[0]["metrics"][0]["lines"][0]
+    assert len(line["epochs"]) == len(line["mean"]) == POINTS
+    assert (line["epochs"][0], line["epochs"][-1]) == (1, 1000)
+
+
+NASTY = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """Of good, unfinished, damaged and hostile runs."""
+    place = tmp_path_factory.mktemp("report")
+    runs = place / "runs"
+    for seed in (0, 1):
+        make_run(runs / f"good {seed}", ConvBandit(epochs=3, seed=seed))
+    make_run(runs / "short", ConvBandit(epochs=3, seed=2), done=1)
+    make_run(runs / "copy", ConvBandit(epochs=3, seed=1))
+    hostile = runs / NASTY.replace("/", "")
+    make_run(hostile, Bandit(epochs=2), data=NASTY).metrics.with_name("curves.png").touch()
+    make_run(runs / "bad", Bandit(epochs=2)).config.write_text(NASTY)
+    write_report(collect(runs), place / "report")
+    return place / "report"
+
+
+def test_csv_has_a_row_for_each_run(report):
+    with open(report / "results.csv", newline="") as file:
+        rows = {Path(row["path"]).name: row for row in csv.DictReader(file)}
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "good 0": "complete",
+        "copy": "complete",
+        "good 1": "duplicate",
+        "short": "unfinished",
+        "bad": "damaged",
+        NASTY.replace("/", ""): "complete",
+    }
+    good = rows["good 0"]
+    assert (good["task"], good["dataset"], good["seed"]) == ("conv-bandit", "mnist", "0")
+    assert (good["estimator"], good["learning_rate"]) == ("hnca+baseline", "0.0001")
+    summary = json.loads((report.parent / "runs/good 0/summary.json").read_text())
+    assert float(good["final_test_accuracy"]) == summary["final"]["test_accuracy"]
+    assert rows["short"]["remarks"] == "1 of 3 epochs"
+    assert "damaged" in rows["bad"]["remarks"]
+
+
+def test_what_comes_from_files_is_escaped(report):
+    page = (report / "index.html").read_text()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)&lt;" in page
+    data = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
+    assert data
+    assert any(NASTY in panel["title"] for panel in json.loads(data[1]))
+
+
+def test_the_page_names_its_runs_and_links_to_their_files(report):
+    page = (report / "index.html").read_text()
+    for remark in ("unfinished: 1 of 3 epochs", "duplicate of", "bad: damaged: "):
+        assert remark in page
+    links = [unquote(link) for link in re.findall(r'href="([^"#]*)"', page) if "data:" not in link]
+    assert len([link for link in links if link.endswith("metrics.jsonl")]) == 6
+    missing = [link for link in links if not (report / link).exists()]
+    assert not missing
+    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in page
+
+
+def test_a_report_replaces_a_report_and_nothing_else(report, tmp_path):
+    runs, out = report.parent / "runs", tmp_path / "out"
+    make_run(tmp_path / "one", ConvBandit(epochs=2))
+    collection = collect(tmp_path / "one")
+    write_report(collect(runs / "good 0"), out)
+    write_report(collection, out)
+    assert {path.name for path in tmp_path.iterdir()} == {"one", "out"}
+    (out / "figures" / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"holds more than a report \(notes.txt\)"):
+        write_report(collection, out)
+    with pytest.raises(UserError, match="holds more than a report"):
+        write_report(collection, tmp_path / "one")
+    assert (out / "figures" / "notes.txt").read_text() == "mine"
+
+
+def test_the_command_line(report, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for arguments, message in (
+        ([], "runs: no such directory"),
+        ([str(tmp_path)], "no runs in"),
+        ([str(report.parent), "-o", str(report.parent)], "holds more than a report"),
+    ):
+        with pytest.raises(SystemExit) as leaving:
+            main(["report", *arguments])
+        assert leaving.value.code == 1
+        said = capsys.readouterr().err
+        assert message in said
+        assert said.count("\n") == 1
+    with pytest.raises(SystemExit) as leaving:
+        main(["report", str(report.parent / "runs")])
+    assert leaving.value.code == 0
+    said = capsys.readouterr().out
+    assert "3 of 6 runs are complete" in said
+    assert "short: unfinished: 1 of 3 epochs" in said
+    assert (tmp_path / "report" / "index.html").exists()
