@@ -89,7 +89,7 @@ class Rows(Lines):
     def __init__(self, scheduler: Scheduler, out: Path, done_before: int):
         super().__init__(scheduler, out, done_before)
         self._console = Console()
-        self._live = Live(console=self._console, auto_refresh=False)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> "Rows":
         self._live.start()

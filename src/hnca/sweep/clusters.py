@@ -8,9 +8,11 @@ On a cluster of several machines `--out` has to be on a file system that all of 
 has to be installed on each, in the same version.
 """
 
+import logging
 import os
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -81,7 +83,8 @@ class DaskEngine(AbstractEngine):
                 self._cluster = distributed.LocalCluster(
                     n_workers=workers or len(available_cores()),
                     threads_per_worker=1,
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",  # any port that is free
+                    silence_logs=logging.ERROR,
                 )
         try:
             self._client = distributed.Client(self._cluster or address, set_as_default=False)
@@ -103,7 +106,8 @@ class DaskEngine(AbstractEngine):
     def close(self, at_once: bool = False) -> None:
         self._client.close()
         if self._cluster is not None:
-            self._cluster.close(timeout=1 if at_once else 10)
+            with suppress(TimeoutError):  # its processes end with this one in any case
+                self._cluster.close(timeout=2 if at_once else 20)
 
 
 def _pass_on(call: Any, future: Future) -> None:

@@ -68,8 +68,9 @@ class Scheduler:
         self._stop.touch()
 
     def close(self) -> None:
-        """Leaves nothing behind."""
-        self._stop.unlink(missing_ok=True)
+        """Leaves nothing behind, unless someone may still be at work who has to be told."""
+        if not self.running:
+            self._stop.unlink(missing_ok=True)
 
     def _hand_out(self) -> list[Event]:
         events = []
