@@ -96,6 +96,7 @@ def _load_data(runs: list[Run], data_dir: Path | None) -> None:
 def _list(runs: list[Run], out: Path, engine: AbstractEngine, data_dir: Path | None) -> None:
     """A line for each run, then the time that the rest will take."""
     from ..sweep.pace import Pace, measure_programs
+    from ..sweep.progress import recent
     from .progress import clock
 
     found = [(run, progress_of(run, out)) for run in runs]
@@ -104,7 +105,7 @@ def _list(runs: list[Run], out: Path, engine: AbstractEngine, data_dir: Path | N
     left = [(run, run.experiment.epochs - there.epochs) for run, there in found if there.open]
     pace, tell = Pace(), lambda line: print(line, flush=True)
     for run, _ in found:
-        pace.learn(run, out)
+        pace.learn(run, recent(run, out))
     try:
         measure_programs(pace, [run.experiment for run, _ in left], engine, data_dir, tell)
         workers = engine.workers
@@ -122,6 +123,7 @@ def _sweep(
     from .sweep_table import table
 
     todo = [run for run in runs if progress_of(run, out).state != "done"]
+    todo.sort(key=lambda run: run.experiment.seed)  # all programs are compiled by the first seeds
     out.mkdir(parents=True, exist_ok=True)
     scheduler = Scheduler(todo, out, engine, data_dir, command)
     with table(scheduler, out, len(runs) - len(todo)) as show:

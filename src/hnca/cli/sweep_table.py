@@ -2,8 +2,9 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -25,6 +26,8 @@ class Lines:
     def __init__(self, scheduler: Scheduler, out: Path, done_before: int):
         self._scheduler, self._out, self._done_before = scheduler, out, done_before
         self._pace, self._began = Pace(), time.monotonic()
+        self._latest: dict[Run, dict[str, Any]] = {}
+        self._look(scheduler.waiting)
         self._before = {run: self._epochs(run) for run in scheduler.waiting}
 
     def __enter__(self) -> "Lines":
@@ -38,12 +41,27 @@ class Lines:
 
     def update(self, events: Sequence[Event]) -> None:
         """Tells what happened."""
+        self._look([*self._scheduler.running.values(), *(event.run for event in events)])
         for event in events:
-            message = f": {event.message}" if event.message else ""
-            facts = f" ({self._facts(event.run)})" if event.what == "done" else ""
-            self.say(f"{event.what:8}{event.run.name}{facts}{message}")
+            facts = self._facts(event.run) if event.what == "done" else event.message
+            self.say(f"{event.what:8}{event.run.name}{facts and f': {facts}'}")
             if event.what in ("done", "failed"):
                 self.say(f"        {self._counts()}")
+
+    def _look(self, runs: Iterable[Run]) -> None:
+        """Reads how far these runs are."""
+        for run in runs:
+            if entries := recent(run, self._out):
+                self._latest[run] = entries[-1]
+                self._pace.learn(run, entries)
+
+    def _epochs(self, run: Run) -> int:
+        return min(self._latest.get(run, {}).get("epoch", 0), run.experiment.epochs)
+
+    def _facts(self, run: Run) -> str:
+        """The last value of the objective."""
+        name = f"train_{run.experiment.measure}"
+        return f"{name} {self._latest[run][name]:.4g}" if run in self._latest else ""
 
     def _counts(self) -> str:
         """How many of each, and the time left."""
@@ -54,33 +72,19 @@ class Lines:
             "waiting": len(scheduler.waiting),
             "failed": len(scheduler.failed),
         }
-        words = [f"{count} {name}" for name, count in counts.items()]
         left = self._time_left()
+        words = [f"{count} {name}" for name, count in counts.items()]
         return "  ".join([*words, f"left {'?' if left is None else clock(left)}"])
 
     def _time_left(self) -> float | None:
         """At the pace of this sweep so far; an epoch counts by the seconds that its like takes."""
-        for run in [*self._scheduler.running.values(), *self._scheduler.done[-1:]]:
-            self._pace.learn(run, self._out)
         did = left = 0.0
         for run, before in self._before.items():
-            now, weight = self._epochs(run), self._pace.epoch(run.experiment)
-            if weight is None:
-                return None
-            did += weight * (now - before)
+            weight = self._pace.epoch(run.experiment) or 0.0
+            did += weight * (self._epochs(run) - before)
             if run not in self._scheduler.failed:
-                left += weight * (run.experiment.epochs - now)
+                left += weight * (run.experiment.epochs - self._epochs(run))
         return left / did * (time.monotonic() - self._began) if did else None
-
-    def _epochs(self, run: Run) -> int:
-        entries = recent(run, self._out)
-        return min(entries[-1]["epoch"], run.experiment.epochs) if entries else 0
-
-    def _facts(self, run: Run) -> str:
-        """The last value of the objective."""
-        entries = recent(run, self._out)
-        name = f"train_{run.experiment.measure}"
-        return f"{name} {entries[-1][name]:.4g}" if entries else ""
 
 
 class Rows(Lines):
@@ -102,6 +106,7 @@ class Rows(Lines):
         self._console.print(message, highlight=False, markup=False, soft_wrap=True)
 
     def update(self, events: Sequence[Event]) -> None:
+        self._look([*self._scheduler.running.values(), *(event.run for event in events)])
         for event in events:
             if event.what in ("failed", "again"):
                 self.say(f"{event.what}: {event.run.name}: {event.message}")

@@ -8,6 +8,7 @@ takes its whole executor with it: so it costs its own run only, and one knows wh
 
 import os
 import signal
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -79,6 +80,8 @@ class _Lane:
     def _start(self) -> Any:
         from joblib.externals.loky import ProcessPoolExecutor
 
+        # Loky replaces a process that has grown by 300 MB, as one does by the programs of many runs.
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
         return ProcessPoolExecutor(1, initializer=bind, initargs=(self._core,))
 
     def close(self, at_once: bool) -> None:

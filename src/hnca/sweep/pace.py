@@ -6,11 +6,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 from ..errors import UserError
 from ..experiments import AbstractExperiment
 from .engines import AbstractEngine
-from .progress import recent
 from .runs import Run
 from .worker import Measurement, measure
 
@@ -29,9 +29,9 @@ class Pace:
         self._epochs: dict[AbstractExperiment, float] = {}
         self._starts: list[float] = []
 
-    def learn(self, run: Run, out: Path) -> None:
+    def learn(self, run: Run, entries: Sequence[dict[str, Any]]) -> None:
         """From the latest epochs of a run."""
-        if entries := recent(run, out):
+        if entries:
             self._epochs[program(run.experiment)] = mean(entry["seconds"] for entry in entries)
 
     def put(self, experiment: AbstractExperiment, measured: Measurement) -> None:
