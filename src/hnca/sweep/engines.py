@@ -80,7 +80,7 @@ class _Lane:
     def _start(self) -> Any:
         from joblib.externals.loky import ProcessPoolExecutor
 
-        # Loky replaces a process that has grown by 300 MB, as one does by the programs of many runs.
+        # Loky replaces a process that has grown by 300 MB, as one does by many programs.
         warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
         return ProcessPoolExecutor(1, initializer=bind, initargs=(self._core,))
 
