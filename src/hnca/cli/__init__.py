@@ -13,9 +13,9 @@ from .usage import UsageError, menu
 COMMANDS = {
     "demo": "a minute of training, to see it work",
     "train": "train a network: the paper's experiments",
-    "sweep": "many runs: the paper's figures and table, or a plan of your own",
     "evaluate": "bound the likelihood of test images under a trained VAE",
     "generate": "a picture of what a trained VAE has learned",
+    "sweep": "many runs: the paper's figures and table, or a plan of your own",
     "data": "fetch, list and look at data sets",
 }
 EPILOG = """\

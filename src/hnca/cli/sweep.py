@@ -7,17 +7,14 @@ from typing import Annotated, Literal
 
 import tyro
 
-from ..sweep import (
-    AbstractEngine,
-    Run,
-    Scheduler,
-    built_in,
-    make_engine,
-    narrowed,
-    read_plan,
-    runs_of,
-)
-from ..sweep import progress as progress_of
+from ..data import load
+from ..sweep import AbstractEngine, Run, Scheduler, built_in, make_engine, read_plan
+from ..sweep.pace import Pace, measure_programs
+from ..sweep.progress import progress, recent
+from ..sweep.runs import narrowed, runs_of
+from ..training.signals import Interrupted, listening
+from .progress import clock
+from .sweep_table import Lines, table
 from .usage import parse, program
 
 ABOUT = """\
@@ -87,19 +84,13 @@ def main(arguments: list[str]) -> None:
 
 def _load_data(runs: list[Run], data_dir: Path | None) -> None:
     """Once, so that what has to be fetched is there before the workers need it."""
-    from ..data import load
-
     for name in dict.fromkeys(run.experiment.dataset for run in runs):
         load(name, data_dir, say=print)
 
 
 def _list(runs: list[Run], out: Path, engine: AbstractEngine, data_dir: Path | None) -> None:
     """A line for each run, then the time that the rest will take."""
-    from ..sweep.pace import Pace, measure_programs
-    from ..sweep.progress import recent
-    from .progress import clock
-
-    found = [(run, progress_of(run, out)) for run in runs]
+    found = [(run, progress(run, out)) for run in runs]
     for run, there in found:
         print(f"{run.name:50} {there.words(run)}", flush=True)
     left = [(run, run.experiment.epochs - there.epochs) for run, there in found if there.open]
@@ -119,10 +110,7 @@ def _sweep(
     runs: list[Run], out: Path, engine: AbstractEngine, data_dir: Path | None, command: str
 ) -> None:
     """Does what is missing, and says what came of it."""
-    from ..training import Interrupted
-    from .sweep_table import table
-
-    todo = [run for run in runs if progress_of(run, out).state != "done"]
+    todo = [run for run in runs if progress(run, out).state != "done"]
     todo.sort(key=lambda run: run.experiment.seed)  # all programs are compiled by the first seeds
     out.mkdir(parents=True, exist_ok=True)
     scheduler = Scheduler(todo, out, engine, data_dir, command)
@@ -143,10 +131,8 @@ def _sweep(
         raise SystemExit(1)
 
 
-def _carry_out(scheduler: Scheduler, engine: AbstractEngine, show) -> None:
+def _carry_out(scheduler: Scheduler, engine: AbstractEngine, show: Lines) -> None:
     """Until all is done, or, asked to stop, until the workers have finished their epochs."""
-    from ..training.signals import listening
-
     well = False
     try:
         with listening() as request:

@@ -16,7 +16,6 @@ from .clusters import make_engine as make_engine
 from .engines import AbstractEngine as AbstractEngine
 from .plans import built_in as built_in
 from .plans import read_plan as read_plan
-from .progress import progress as progress
 from .runs import Run as Run
 from .runs import narrowed as narrowed
 from .runs import runs_of as runs_of
