@@ -363,7 +363,7 @@ def test_cores_are_shared_out():
 
 def core_and_pid(pause):
     time.sleep(pause)
-    return os.sched_getaffinity(0), os.getpid()
+    return os.sched_getaffinity(0), os.getpid(), signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system binds no processes")
@@ -372,8 +372,9 @@ def test_local_workers_have_a_core_each_and_are_replaced():
     try:
         cores = sorted(os.sched_getaffinity(0))
         calls = [engine.submit(core_and_pid, 0.5) for _ in range(2)]
-        (first, pid), (second, _) = (call.result() for call in calls)
+        (first, pid, *deaf), (second, _, *also_deaf) = (call.result() for call in calls)
         assert (first, second) == ({cores[0]}, {cores[1 % len(cores)]})
+        assert deaf == also_deaf == [{signal.SIGINT}]  # a terminal's Ctrl-C is for the sweep
         dying = engine.submit(os.kill, pid, signal.SIGKILL)
         assert dying.exception() is not None
         assert engine.submit(core_and_pid, 0).result()[1] != pid

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any, ClassVar
 
 
@@ -114,6 +115,7 @@ def bind(core: int) -> None:
 def shielded() -> Iterator[None]:
     """Processes that are started inside never hear the terminal's Ctrl-C. It is for the sweep,
     which then tells its workers to finish their epochs."""
+    resource_tracker.ensure_running()  # which unblocks the signal if it has to start
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
