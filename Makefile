@@ -30,6 +30,7 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/step_time.py
 	$(BIN)/python benchmarks/epoch_time.py
 	$(BIN)/python benchmarks/report_time.py
+	$(BIN)/python benchmarks/sweep_time.py
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis

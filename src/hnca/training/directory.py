@@ -22,6 +22,10 @@ from ..files import write_json, write_synced, write_whole
 LOCK = ".lock"
 
 
+class Busy(UserError):
+    """Another process is at work in the directory."""
+
+
 class RunDirectory:
     """The files of one run."""
 
@@ -41,7 +45,7 @@ class RunDirectory:
             with FileLock(self.path / LOCK, timeout=0):
                 yield
         except Timeout:
-            raise UserError(
+            raise Busy(
                 f"another process is at work in {self.path}: wait for it, or choose another --out"
             ) from None
 

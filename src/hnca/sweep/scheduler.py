@@ -1,0 +1,109 @@
+"""Who works on what, and what becomes of runs that fail."""
+
+import time
+import uuid
+from collections import Counter, deque
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from pathlib import Path
+from typing import NamedTuple
+
+from .engines import AbstractEngine
+from .runs import Run
+from .worker import Job, Report, work
+
+AGAIN = {"failed": 1, "died": 3}  # how often a run gets another try
+PATIENCE = 2.0  # seconds until a run that another process is at work on is tried again
+
+
+class Event(NamedTuple):
+    """Something that happened to a run: begun, done, failed, again, busy or stopped."""
+
+    what: str
+    run: Run
+    message: str = ""
+
+
+class Scheduler:
+    """Hands runs to an engine's workers until none is left. What a run has done is on the disk, so
+    it can be handed to anyone again, at any time.
+
+    A run that fails is tried once more, after the others. One that another process is at work on
+    waits until that is over: two sweeps in one directory share the work."""
+
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        out: Path,
+        engine: AbstractEngine,
+        data_dir: Path | None = None,
+        command: str = "",
+    ):
+        self.waiting = deque(runs)
+        self.running: dict[Future, Run] = {}
+        self.done: list[Run] = []
+        self.failed: dict[Run, str] = {}
+        self.stopping = False
+        self._engine, self._out, self._data_dir, self._command = engine, out, data_dir, command
+        self._tries: Counter[tuple[str, str]] = Counter()
+        self._not_before: dict[Run, float] = {}
+        self._stop = out / f".stop-{uuid.uuid4().hex}"
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to wait for."""
+        return not self.running and (self.stopping or not self.waiting)
+
+    def turn(self, seconds: float) -> list[Event]:
+        """Hands out runs, waits a moment, and takes in what has ended."""
+        events = [] if self.stopping else self._hand_out()
+        if not self.running:
+            time.sleep(seconds)
+        ended, _ = wait(self.running, seconds, FIRST_COMPLETED)
+        return events + [self._take_in(future, self.running.pop(future)) for future in ended]
+
+    def stop(self) -> None:
+        """Asks the workers to finish their epochs, and hands out nothing more."""
+        self.stopping = True
+        self._stop.touch()
+
+    def close(self) -> None:
+        """Leaves nothing behind, unless someone may still be at work who has to be told."""
+        if not self.running:
+            self._stop.unlink(missing_ok=True)
+
+    def _hand_out(self) -> list[Event]:
+        events = []
+        for _ in range(self._engine.workers - len(self.running)):
+            now = time.monotonic()
+            due = (run for run in self.waiting if self._not_before.get(run, 0.0) <= now)
+            if (run := next(due, None)) is None:
+                break
+            self.waiting.remove(run)
+            path = self._out / run.name
+            job = Job(run.experiment, path, self._stop, self._data_dir, self._command)
+            self.running[self._engine.submit(work, job)] = run
+            events.append(Event("begun", run))
+        return events
+
+    def _take_in(self, future: Future, run: Run) -> Event:
+        if error := future.exception():
+            first_line = str(error).partition("\n")[0]
+            return self._failure("died", run, f"its worker died: {first_line}")
+        report: Report = future.result()
+        if report.ending == "failed":
+            return self._failure("failed", run, report.message)
+        if report.ending == "done":
+            self.done.append(run)
+        else:
+            self._not_before[run] = time.monotonic() + PATIENCE
+            self.waiting.append(run)
+        return Event(report.ending, run, report.message)
+
+    def _failure(self, kind: str, run: Run, message: str) -> Event:
+        self._tries[run.name, kind] += 1
+        if self._tries[run.name, kind] <= AGAIN[kind]:
+            self.waiting.append(run)
+            return Event("again", run, message)
+        self.failed[run] = message
+        return Event("failed", run, message)

@@ -1,0 +1,450 @@
+"""Many runs: plans and what is refused of them, names, what is skipped, failures, real workers."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from concurrent.futures import Future
+from dataclasses import replace
+
+import pytest
+
+from hnca.cli import main
+from hnca.experiments import VAE, Bandit
+from hnca.sweep import Run, Scheduler, built_in, make_engine, narrowed, read_plan, runs_of
+from hnca.sweep.engines import AbstractEngine, shared_out
+from hnca.sweep.pace import Pace, program
+from hnca.sweep.progress import progress
+from hnca.sweep.worker import Measurement
+from hnca.training import RunDirectory, train
+from hnca.training.signals import listening
+from test_cli import environment, lines, stripes, wait_for  # noqa: F401  (fixtures)
+from test_runs import DATA, TINY, DiesAfter, Killed, Quiet, outcome
+
+PLAN = """
+[settings]
+dataset = "{data}"
+batch_size = 8
+
+[[grid]]
+task = "bandit"
+layers = 1
+units = 3
+epochs = {epochs}
+estimator = ["reinforce", "reinforce+baseline"]
+seeds = [0, 1]
+"""
+
+
+@pytest.fixture
+def plan(tmp_path, stripes):  # noqa: F811
+    def write(epochs=2, more=""):
+        path = tmp_path / "tiny.toml"
+        path.write_text(PLAN.format(data=stripes, epochs=epochs) + more)
+        return str(path)
+
+    return write
+
+
+def sweep(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as leaving:
+        main(["sweep", *arguments])
+    return leaving.value.code or 0
+
+
+def experiments(text: str, tmp_path) -> list:
+    (tmp_path / "plan.toml").write_text(text)
+    return read_plan(str(tmp_path / "plan.toml")).experiments
+
+
+# Plans
+
+
+def test_the_papers_plans_are_the_papers():
+    """Methods, depths and seeds of its figures and its table."""
+    counts = {name: len(read_plan(name).experiments) for name in built_in()}
+    assert counts.pop("quick") > 40
+    assert counts == {
+        "paper-bandit": 60,
+        "paper-conv": 40,
+        "paper-vae": 85,
+        "paper-ablation": 20,
+    }
+    everything = [each for name in counts for each in read_plan(name).experiments]
+    assert {each.dataset for each in everything} == {"mnist"}
+    assert {(each.name, each.epochs) for each in everything} == {
+        ("bandit", 100),
+        ("conv-bandit", 100),
+        ("vae", 840),
+    }
+    assert {each.learning_rate for each in everything} == {1e-4}
+    assert {each.batch_size for each in everything} == {50}
+    table = Counter(each.title for each in read_plan("paper-vae").experiments)
+    assert set(table.values()) == {5}
+    assert "vae-1-hnca+baseline" not in table  # NA in the paper
+    assert {"vae-2-hnca+baseline", "vae-3-hnca+baseline", "vae-1-hnca"} < set(table)
+    ablated = Counter(each.title for each in read_plan("paper-ablation").experiments)
+    endings = ("unpruned", "unpruned-full-reward")
+    assert ablated == {f"vae-{n}-hnca+baseline-{end}": 5 for n in (2, 3) for end in endings}
+    assert max(each.seed for each in read_plan("paper-conv").experiments) == 19
+
+
+def test_the_quick_plan_has_everything():
+    quick = read_plan("quick").experiments
+    for task in ("bandit", "conv-bandit", "vae"):
+        used = {each.estimator for each in quick if each.name == task}
+        for name in hnca_estimators(task):
+            assert name in used, (task, name)
+    assert {each.dataset for each in quick} == {"glyphs"}
+
+
+def hnca_estimators(task: str) -> list[str]:
+    from hnca.estimators import REGISTRY, make_estimator
+    from hnca.experiments import EXPERIMENTS
+
+    experiment = EXPERIMENTS[task]()
+    return [name for name in REGISTRY if not experiment.objection(make_estimator(name))]
+
+
+def test_a_list_is_multiplied_out(tmp_path):
+    found = experiments(
+        """
+        [[grid]]
+        task = "vae"
+        units = [30, [20, 10]]
+        learning_rate = [1, 1e-3]
+        prune_children = false
+        seeds = [3, 5]
+        [[grid]]
+        task = "vae"
+        units = 30
+        prune_children = false
+        seeds = [5]
+        learning_rate = 1e-3
+        """,
+        tmp_path,
+    )
+    wanted = [
+        VAE(units=units, learning_rate=rate, prune_children=False, seed=seed)
+        for units in ((30,), (20, 10))
+        for rate in (1.0, 1e-3)
+        for seed in (3, 5)
+    ]
+    assert found == wanted  # and the one of both grids is there once
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("grid = 3", "needs one or more tables"),
+        ("", "needs one or more tables"),
+        ("[[grid]", "is not TOML"),
+        ("[[grid]]\ntask = 'bandit'\n[grids]", "unknown key 'grids': a plan has about"),
+        ("[[grid]]\nlayers = 1", "grid 1: there is no task: choose one of bandit"),
+        ("[[grid]]\ntask = 'bandits'", "unknown task 'bandits': choose one of bandit"),
+        ("[[grid]]\ntask = 'bandit'\nlayer = 1", "did you mean layers? bandit has"),
+        ("[[grid]]\ntask = 'bandit'\nseed = 1", "unknown setting 'seed'"),
+        ("[[grid]]\ntask = 'bandit'\nlayers = '1'", "layers must be a whole number, not '1'"),
+        ("[[grid]]\ntask = 'bandit'\nlayers = [1, true]", "a whole number, not True"),
+        ("[[grid]]\ntask = 'bandit'\nlayers = []", "layers is an empty list"),
+        ("[[grid]]\ntask = 'bandit'\nseeds = 3", "as in [0, 1, 2], not 3"),
+        ("[[grid]]\ntask = 'bandit'\noptimizer = 'adem'", "one of adam, sgd, rmsprop"),
+        ("[[grid]]\ntask = 'vae'\nunits = [['3']]", "a list of them inside of the list, not ['3']"),
+        ("[[grid]]\ntask = 'vae'\nprune_children = 0", "prune_children must be true or false"),
+        ("[[grid]]\ntask = 'bandit'\nestimator = ['hnca', 'loo']", "'loo' evaluates the objective"),
+        ("[[grid]]\ntask = 'bandit'\nepochs = 0", "--epochs must be above 0"),
+    ],
+)
+def test_a_wrong_plan_gets_one_line(tmp_path, capfd, text, message):
+    path = tmp_path / "wrong.toml"
+    path.write_text(text)
+    assert sweep(str(path)) == 1
+    said = capfd.readouterr().err
+    assert said.count("\n") == 1
+    assert said.startswith(f"error: {path}")
+    assert message in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["papper"], "no plan 'papper': it has to be one of paper-ablation, paper-bandit"),
+        (["nowhere.toml"], "no file nowhere.toml"),
+        (["quick", "--seeds", "9"], "there are 0, 1"),
+        (["quick", "--only", "rnn"], "--only rnn: matches none of bandit-1-hnca"),
+        (["quick", "--epochs", "0"], "--epochs must be above 0"),
+        (["quick", "--workers", "0"], "--workers must be 1 or more"),
+        (["quick", "--address", "x"], "add --engine ray or --engine dask"),
+        (["quick", "--engine", "slurm"], "--engine"),
+    ],
+)
+def test_a_wrong_command_gets_one_line(capfd, arguments, message):
+    assert sweep(*arguments) in (1, 2)
+    said = capfd.readouterr().err
+    assert said.count("\n") == 1
+    assert message in said
+
+
+def test_help_teaches(capsys):
+    assert sweep() == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in [*built_in(), "--dry-run", "[[grid]]", "seeds = ["])
+
+
+# Runs
+
+
+def test_names_are_those_of_train_and_tell_what_differs():
+    both = [Bandit(layers=2), Bandit(layers=2, learning_rate=0.01), Bandit(seed=1)]
+    names = [run.name for run in runs_of(both)]
+    assert names == [
+        "bandit-2-hnca+baseline-mnist-0",
+        "bandit-2-hnca+baseline-learning-rate-0.01-mnist-0",
+        "bandit-3-hnca+baseline-mnist-1",
+    ]
+    places = [Bandit(dataset="/a/own"), Bandit(dataset="/b/own"), Bandit(units=7, dataset="/a/own")]
+    assert len({run.name for run in runs_of(places)}) == 3
+    assert all("/" not in run.name for run in runs_of(places))
+
+
+def test_epochs_seeds_and_patterns_narrow_a_plan():
+    runs = runs_of(read_plan("paper-vae").experiments, epochs=3)
+    assert {run.experiment.epochs for run in runs} == {3}
+    assert len(narrowed(runs, seeds=(0, 4))) == 34
+    found = narrowed(runs, seeds=(1,), only=("vae-3*hnca*", "vae-1-loo"))
+    assert [run.experiment.title for run in found] == [
+        "vae-1-loo",
+        "vae-3-hnca",
+        "vae-3-hnca+baseline",
+    ]
+
+
+# On the disk
+
+
+def test_progress_is_read_from_the_directory(tmp_path):
+    run = Run("run", TINY)
+    assert progress(run, tmp_path).words(run) == "missing"
+    with pytest.raises(Killed):
+        train(TINY, DATA, RunDirectory(tmp_path / "run"), DiesAfter(2))
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    whole = metrics.read_text()
+    metrics.write_text(whole + '{"epoch": 3')
+    assert progress(run, tmp_path).words(run) == "2 of 3 epochs"
+    metrics.write_text(whole)
+    train(TINY, DATA, RunDirectory(tmp_path / "run"), Quiet())
+    assert progress(run, tmp_path).state == "done"
+    longer, other = replace(TINY, epochs=5), replace(TINY, units=5)
+    assert progress(Run("run", longer), tmp_path).words(Run("run", longer)) == "3 of 5 epochs"
+    assert "other settings" in progress(Run("run", other), tmp_path).why
+
+
+def test_the_time_is_shared_out_and_bounded_by_the_longest():
+    pace = Pace()
+    pace.put(TINY, Measurement(start=1.0, epoch=2.0))
+    assert pace.epoch(replace(TINY, seed=7, epochs=9)) == 2.0
+    assert pace.epoch(replace(TINY, layers=2)) == 2.0  # nothing else is known
+    assert pace.unknown([TINY, replace(TINY, seed=1), VAE()]) == [program(VAE())]
+    runs = [(Run(str(seed), replace(TINY, seed=seed)), 3) for seed in range(4)]
+    assert pace.total(runs, workers=2) == 4 * 7 / 2
+    assert pace.total(runs, workers=50) == 7
+
+
+# The scheduler, with an engine that does everything at once, in this process
+
+
+class Here(AbstractEngine):
+    name = "here"
+    workers = 2
+
+    def __init__(self, deaths=()):
+        self.deaths = list(deaths)  # runs whose worker dies, once for each time they are named
+
+    def submit(self, function, *arguments):
+        future = Future()
+        name = arguments[0].path.name
+        if name in self.deaths:
+            self.deaths.remove(name)
+            future.set_exception(RuntimeError("killed\nsomewhere"))
+        else:
+            future.set_result(function(*arguments))
+        return future
+
+    def close(self, at_once=False):
+        pass
+
+
+def carry_out(scheduler):
+    events = []
+    while not scheduler.over:
+        events += [(event.what, event.run.name) for event in scheduler.turn(0.01)]
+    return events
+
+
+@pytest.fixture
+def two(stripes):  # noqa: F811
+    seeds = (replace(TINY, dataset=str(stripes), epochs=1, seed=seed) for seed in (0, 1))
+    return runs_of(list(seeds))
+
+
+def test_a_run_that_fails_is_tried_once_more_and_the_others_go_on(tmp_path, two):
+    bad = Run("bad", replace(two[0].experiment, train_size=1000))
+    scheduler = Scheduler([bad, *two], tmp_path, Here())
+    events = carry_out(scheduler)
+    assert Counter(what for what, name in events if name == "bad") == {
+        "begun": 2,
+        "again": 1,
+        "failed": 1,
+    }
+    assert set(scheduler.done) == set(two)
+    assert "--train-size 1000" in scheduler.failed[bad]
+
+
+def test_a_run_whose_worker_dies_is_done_by_another(tmp_path, two):
+    deadly, once = two
+    scheduler = Scheduler(two, tmp_path, Here([once.name] + [deadly.name] * 9))
+    carry_out(scheduler)
+    assert scheduler.done == [once]
+    assert scheduler.failed == {deadly: "its worker died: killed"}
+
+
+def test_a_run_of_another_process_is_waited_for(tmp_path, two, monkeypatch):
+    monkeypatch.setattr("hnca.sweep.scheduler.PATIENCE", 0.05)
+    scheduler = Scheduler(two, tmp_path, Here())
+    with RunDirectory(tmp_path / two[0].name).lock():
+        events = [event.what for event in scheduler.turn(0.01)]
+    assert "busy" in events
+    carry_out(scheduler)
+    assert set(scheduler.done) == set(two)
+
+
+def test_a_sweep_that_stops_leaves_runs_that_go_on(tmp_path, two, monkeypatch):
+    scheduler = Scheduler(two, tmp_path, Here())
+    held = Here.submit
+    monkeypatch.setattr(Here, "submit", lambda *call: (scheduler.stop(), held(*call))[1])
+    events = carry_out(scheduler)
+    assert [what for what, _ in events] == ["begun", "begun", "stopped", "stopped"]
+    assert set(scheduler.waiting) == set(two)
+    scheduler.close()
+    assert not list(tmp_path.glob(".stop*"))
+    monkeypatch.undo()
+    again = Scheduler(two, tmp_path, Here())
+    carry_out(again)
+    assert set(again.done) == set(two)
+
+
+def test_signals_are_the_main_threads_business():
+    """Ray and Dask call from other threads, where no handler can be set."""
+    before, found = signal.getsignal(signal.SIGINT), []
+
+    def elsewhere():
+        with listening() as request:
+            request.check()
+            found.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert found == [before]
+
+
+# Real workers
+
+
+def test_cores_are_shared_out():
+    assert shared_out([2, 5]) == [2, 5]
+    assert shared_out([2, 5], 1) == [2]
+    assert shared_out([2, 5], 3) == [2, 5, 2]
+
+
+def core_and_pid(pause):
+    time.sleep(pause)
+    return os.sched_getaffinity(0), os.getpid(), signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system binds no processes")
+def test_local_workers_have_a_core_each_and_are_replaced():
+    engine = make_engine("local", workers=2)
+    try:
+        cores = sorted(os.sched_getaffinity(0))
+        calls = [engine.submit(core_and_pid, 0.5) for _ in range(2)]
+        (first, pid, *deaf), (second, _, *also_deaf) = (call.result() for call in calls)
+        assert (first, second) == ({cores[0]}, {cores[1 % len(cores)]})
+        assert deaf == also_deaf == [{signal.SIGINT}]  # a terminal's Ctrl-C is for the sweep
+        dying = engine.submit(os.kill, pid, signal.SIGKILL)
+        assert dying.exception() is not None
+        assert engine.submit(core_and_pid, 0).result()[1] != pid
+    finally:
+        engine.close(at_once=True)
+
+
+@pytest.fixture
+def cached(environment, monkeypatch):  # noqa: F811
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_a_sweep_from_a_dry_run_to_the_end(tmp_path, plan, cached, capfd):
+    """Half-done runs go on to the same bits, done ones are left alone, a bad one is told."""
+    out = tmp_path / "out"
+    options = ["--out", str(out), "--workers", "2"]
+    assert sweep(plan(), *options, "--dry-run", "--seeds", "0") == 0
+    said = capfd.readouterr().out
+    assert re.search(r"bandit-1-reinforce-stripes\S*-0 +missing\n", said)
+    assert re.search(r"2 runs in \S+, 2 of them to do: about \d+:\d\d on 2 local workers", said)
+    assert not out.exists()
+
+    assert sweep(plan(), *options, "--epochs", "1", "--only", "baseline*-0") == 0
+    said = capfd.readouterr().out
+    assert "1 of 1 runs are done" in said
+    assert f"report {out} -o {out / 'report'}" in said
+    half = next(out.iterdir())
+    began = (half / "metrics.jsonl").read_text()
+
+    bad = '[[grid]]\ntask = "bandit"\ntrain_size = 1000'
+    assert sweep(plan(more=bad), *options) == 1
+    said = capfd.readouterr().out
+    assert "5 runs, 5 of them to do" in said
+    assert re.search(r"failed: bandit-3-\S+: --train-size 1000: there are no more than 48", said)
+    assert "4 of 5 runs are done" in said
+    assert (half / "metrics.jsonl").read_text().startswith(began)
+
+    assert sweep(plan(), "--out", str(tmp_path / "whole"), "--only", "baseline*-0") == 0
+    assert outcome(half) == outcome(tmp_path / "whole" / half.name)
+    files = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+    assert sweep(plan(), *options) == 0
+    assert "4 runs, 0 of them to do" in capfd.readouterr().out
+    assert files == {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+
+
+def test_interrupted_a_sweep_goes_on(tmp_path, plan, environment):  # noqa: F811
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "hnca", "sweep", plan(epochs=100_000), "--out", str(out)]
+    command += ["--seeds", "0", "--workers", "2"]
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    began = lambda: [lines(path) for path in out.glob("*/metrics.jsonl")]
+    wait_for(process, lambda: len(began()) == 2 and min(began()) >= 3)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: workers are asked as well
+    said = process.communicate()[0]
+    assert process.returncode == 130, said
+    assert "Stopped with 0 of 2 runs done. Go on with:" in said
+    assert "Traceback" not in said
+    assert not list(out.glob(".stop*"))
+    done = min(began())
+    again = subprocess.run(
+        [*command, "--epochs", str(done + 1)], env=environment, capture_output=True, text=True
+    )
+    assert again.returncode == 0, again.stderr
+    assert "2 of 2 runs are done" in again.stdout
+    assert min(began()) == done + 1
