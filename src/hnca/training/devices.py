@@ -1,6 +1,7 @@
 """The devices of a run: each batch is spread over them, everything else is on all of them."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -18,13 +19,13 @@ class Devices:
     """One device, by default the first one here, or several, which may be of several processes.
     One alone is left to itself: nothing is said to the compiler."""
 
-    def __init__(self, devices: Sequence[jax.Device] | None = None):
+    def __init__(self, devices: Sequence[Any] | None = None):
         self.mesh = Mesh(np.array(devices or jax.local_devices()[:1]), (AXIS,))
 
     @staticmethod
     def first(count: int) -> "Devices":
         """The first so many of each process."""
-        mine: dict[int, list[jax.Device]] = {}
+        mine: dict[int, list] = {}
         for device in jax.devices():
             mine.setdefault(device.process_index, []).append(device)
         fewest = min(len(devices) for devices in mine.values())

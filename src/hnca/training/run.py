@@ -53,9 +53,7 @@ def train(
 ) -> dict[str, Any]:
     """Runs the experiment in a directory, from its last checkpoint if there is one, and returns
     the summary. Whenever it is interrupted, the same call goes on, and ends in the same bits."""
-    [summary] = train_side_by_side(
-        [Run(experiment, directory)], data, reporter, command, devices
-    )
+    [summary] = train_side_by_side([Run(experiment, directory)], data, reporter, command, devices)
     return summary
 
 

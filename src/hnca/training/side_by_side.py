@@ -22,9 +22,8 @@ class SideBySide:
     def __init__(self, program: Callable[..., PyTree], devices: Devices, *, donate: bool = False):
         self._program, self._devices = program, devices
         # Donated is all that is not in the first argument.
-        jitted = eqx.filter_jit(self._run, donate="all-except-first" if donate else "none")
-        self._jitted: Any = jitted
-        self._compiled: dict[int, Callable[..., list[PyTree]]] = {}  # by the number of runs
+        self._jitted = eqx.filter_jit(self._run, donate="all-except-first" if donate else "none")
+        self._compiled: dict[int, Any] = {}  # by the number of runs
 
     def __call__(
         self, data: PyTree, keys: Sequence[PRNGKeyArray], own: Sequence[PyTree]
