@@ -63,6 +63,7 @@ class Hardware:
             raise UserError(f"--coordinator must be HOST:PORT or auto, not {self.coordinator}")
         from ..training import hosts
 
+        print(f"waiting for all processes to meet at {self.coordinator}", flush=True)
         hosts.join(None if automatic else self.coordinator, self.processes, self.process)
 
 

@@ -42,8 +42,8 @@ class Place:
     """Directory of the run; `runs/` and a name made of the settings by default. With --seeds, the
     directory that holds those of the runs."""
     seeds: tuple[int, ...] | None = None
-    """Several runs instead of one, with these for --seed, side by side in one program: faster than
-    one by one, and the same to rounding. Each has a directory of its own."""
+    """Several runs instead of one, side by side in one program, each with one of these for --seed
+    and a directory of its own: the same as one by one, but for rounding."""
     data_dir: Path | None = None
     """Where to look for the data set first."""
     preset: Literal["paper", "quick"] = "paper"

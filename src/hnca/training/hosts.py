@@ -1,7 +1,8 @@
 """Several processes that train one run together, on one machine or on many.
 
 All take the same way through the same code. The first one alone has the run's directory, and what
-it reads there, or fails with, it tells the others: they need no file system in common.
+it reads there, or fails with, it tells the others: they need no file system in common. One that is
+asked to stop stops them all; one that is killed leaves the others waiting, until JAX ends them.
 """
 
 import json
@@ -17,15 +18,26 @@ from jaxtyping import PyTree
 from ..errors import UserError
 from .checkpoint import from_numpy, to_numpy
 
+PATIENCE = 30  # seconds until a process that left is missed
+
 
 def join(coordinator: str | None, processes: int | None, process: int | None) -> None:
     """Waits for the other processes, before JAX does anything else. What is None is looked for
     in the environment of a cluster."""
     try:
-        jax.distributed.initialize(coordinator, processes, process)
+        jax.distributed.initialize(
+            coordinator,
+            processes,
+            process,
+            heartbeat_timeout_seconds=PATIENCE,
+            shutdown_timeout_seconds=PATIENCE,
+        )
     except (ValueError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]
-        raise UserError(f"the processes did not find each other: {reason}") from None
+        raise UserError(
+            f"the processes did not find each other ({reason}): each needs --coordinator, "
+            "--processes and --process, or Slurm or MPI to tell them"
+        ) from None
 
 
 def is_first() -> bool:

@@ -62,9 +62,9 @@ class Run:
         checkpoint.save(self.directory.checkpoints, self.state, entry["epoch"])
 
     def draw(self) -> None:
-        """Draws the curves so far."""
-        draw = lambda: draw_curves(self.entries, self.experiment, self.directory.curves)
-        hosts.from_first(draw)
+        """Draws the curves so far. Waits for no other process: it may have been left behind."""
+        if hosts.is_first():
+            draw_curves(self.entries, self.experiment, self.directory.curves)
 
     def summary(self) -> dict[str, Any] | None:
         """What was written at the end, if that was after these epochs."""
@@ -73,15 +73,18 @@ class Run:
 
     def finish(self, tested: dict[str, float]) -> dict[str, Any]:
         """Draws the curves and writes the summary, with a last test if it was not measured."""
-        self.draw()
         summary = {
             "title": self.experiment.title,
             "epochs": self.done,
             "seconds": sum(entry["seconds"] for entry in self.entries),
             "final": tested | self.entries[-1],
         }
-        hosts.from_first(lambda: write_json(self.directory.summary, summary))
+        hosts.from_first(lambda: self._conclude(summary))
         return summary
+
+    def _conclude(self, summary: dict[str, Any]) -> None:
+        self.draw()
+        write_json(self.directory.summary, summary)
 
 
 def configuration(
