@@ -1,6 +1,9 @@
 """What test_devices runs in processes of its own, where JAX has not started yet.
 
-python several_devices.py OUT --devices 2 [--coordinator HOST:PORT --processes 2 --process 0]
+    python several_devices.py OUT --devices 2
+    python several_devices.py OUT --coordinator HOST:PORT --processes 2 --process 0
+
+Trains on one device in `OUT/1`, on two in `OUT/2`, in two processes in `OUT/processes`.
 """
 
 import json
@@ -8,6 +11,7 @@ import re
 import sys
 from pathlib import Path
 
+import jax
 import tyro
 
 from hnca.cli.hardware import Hardware
@@ -20,28 +24,39 @@ from test_runs import DATA
 # nothing but rounding.
 COMMON = {"epochs": 2, "batch_size": 10, "optimizer": "sgd", "learning_rate": 0.1}
 EXPERIMENTS = [
-    Bandit(layers=2, units=4, **COMMON),
-    VAE(layers=2, units=(4,), eval_every=1, eval_samples=3, **COMMON),
+    Bandit(layers=1, units=4, **COMMON),
+    VAE(units=(4, 3), eval_every=1, eval_samples=3, **COMMON),
 ]
 
 
-def shapes(devices: Devices) -> dict[str, list[str]]:
-    """The shapes of images in the compiled programs of an epoch and of a test."""
-    engine = Engine(EXPERIMENTS[0], DATA, devices)
-    engine.compile([devices.everywhere(engine.start())])
-    programs = {"epoch": engine._epoch, "test": engine._test}
-    texts = {name: each._compiled[1].compiled.as_text() for name, each in programs.items()}
-    return {name: sorted(set(re.findall(r"f32\[([\d,]*\b36)\]", t))) for name, t in texts.items()}
+class Observed(Engine):
+    """Prints the shapes of images in its programs, those of an epoch and of a test."""
+
+    def compile(self, states):
+        super().compile(states)
+        where = f"{self.experiment.name} on {len(self.devices)}"
+        for name, program in (("epoch", self._epoch), ("test", self._test)):
+            text = program._compiled[1].compiled.as_text()
+            shapes = sorted(set(re.findall(r"f32\[([\d,]*\b36)\]", text)))
+            print(f"images of {name} of {where}:", json.dumps(shapes))
+
+
+def run(out: Path, devices: Devices) -> None:
+    for experiment in EXPERIMENTS:
+        directory = RunDirectory(out / experiment.name)
+        train(experiment, DATA, directory, reporter(experiment), devices=devices)
 
 
 def main() -> None:
     out, *flags = sys.argv[1:]
     devices = tyro.cli(Hardware, args=flags).claim()
-    for experiment in EXPERIMENTS:
-        directory = RunDirectory(Path(out) / experiment.name)
-        train(experiment, DATA, directory, reporter(experiment), devices=devices)
-    print("shapes", json.dumps(shapes(devices)))
+    if jax.process_count() > 1:
+        run(Path(out) / "processes", devices)
+    else:
+        run(Path(out) / "2", devices)
+        run(Path(out) / "1", Devices())
 
 
 if __name__ == "__main__":
+    sys.modules["hnca.training.run"].Engine = Observed
     main()

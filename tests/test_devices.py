@@ -2,19 +2,25 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
-from hnca.training import RunDirectory
+from hnca.cli.hardware import Hardware
+from hnca.errors import UserError
+from hnca.training import Devices, Engine, RunDirectory
 from test_cli import TRAIN, lines, wait_for
 from test_cli import environment as environment
 from test_cli import stripes as stripes
+from test_runs import DATA, TINY
 
 SCRIPT = Path(__file__).with_name("several_devices.py")
 
@@ -44,30 +50,43 @@ def start_two(*command, environment=os.environ) -> list[subprocess.Popen]:
 
 
 def said(process: subprocess.Popen, code: int = 0) -> str:
-    words = process.communicate(timeout=120)[0]
+    words = process.communicate(timeout=300)[0]
     assert process.returncode == code, words
     return words
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """Where one device, two, and two processes have left their runs, and what they said."""
-    path = tmp_path_factory.mktemp("devices")
-    processes = {
-        f"{count}": start(SCRIPT, path / f"{count}", "--devices", count) for count in (1, 2)
-    }
-    words = {name: said(process) for name, process in processes.items()}
-    first, second = start_two(SCRIPT, path / "processes")
-    words["processes"], words["silent"] = said(first), said(second)
-    return path, words
+def test_devices_that_are_not_there_are_refused():
+    """Here JAX has started, so that its CPU is divided no more."""
+    there = len(jax.devices())
+    with pytest.raises(UserError, match=f"--devices {there + 1}, but there are {there}: .*XLA_FL"):
+        Hardware(devices=there + 1).claim()
+    with pytest.raises(UserError, match="--batch-size 5 must be a multiple of the 2 devices"):
+        Engine(replace(TINY, batch_size=5), DATA, Devices(jax.devices() * 2))
 
 
-@pytest.mark.parametrize("task", ["bandit", "vae"])
-@pytest.mark.parametrize("spread", ["2", "processes"])
-def test_a_spread_run_equals_that_of_one_device(runs, spread, task):
+def test_a_spread_run_equals_that_of_one_device(tmp_path):
+    """One test, for the sake of its processes: one that trains on two devices and on one, and two
+    that train together."""
+    processes = [start(SCRIPT, tmp_path, "--devices", 2), *start_two(SCRIPT, tmp_path)]
+    alone, first, second = [said(process) for process in processes]
+    for task in ("bandit", "vae"):
+        assert_same_run(tmp_path / "1" / task, tmp_path / "2" / task)
+        assert_same_run(tmp_path / "1" / task, tmp_path / "processes" / task)
+        assert images(alone, task, devices=1) == (10, 12)
+        assert images(alone, task, devices=2) == (5, 6)
+        assert images(first, task, devices=2) == images(second, task, devices=2) == (5, 6)
+    told = [
+        RunDirectory(each / "vae").read_config()["device"] for each in sorted(tmp_path.iterdir())
+    ]
+    expected = ["1 x cpu", "2 x cpu", "2 x cpu in 2 processes"]
+    assert told == [f"{devices}, float32" for devices in expected]
+    assert "epoch 2/2" in first
+    assert "epoch 2/2" not in second  # one speaks for all
+
+
+def assert_same_run(one, other):
     """To float32 rounding: a sum over the batch in another order, 8 times, at a step size of 0.1.
     A batch that lost its other half would be off by ten thousand times as much."""
-    one, other = runs[0] / "1" / task, runs[0] / spread / task
     for mine, theirs in zip(*(RunDirectory(p).read_metrics() for p in (one, other)), strict=True):
         assert list(mine) == list(theirs)
         del mine["seconds"], theirs["seconds"]
@@ -79,32 +98,16 @@ def test_a_spread_run_equals_that_of_one_device(runs, spread, task):
             np.testing.assert_allclose(mine[name], theirs[name], rtol=1e-5, atol=1e-6)
 
 
-def test_the_configuration_tells_the_devices(runs):
-    devices = {
-        spread: RunDirectory(runs[0] / spread / "bandit").read_config()["device"]
-        for spread in ("1", "2", "processes")
-    }
-    assert devices == {
-        "1": "1 x cpu, float32",
-        "2": "2 x cpu, float32",
-        "processes": "2 x cpu in 2 processes, float32",
-    }
-
-
-@pytest.mark.parametrize(("spread", "batch", "tested"), [("1", 10, 12), ("2", 5, 6)])
-def test_each_device_has_its_part_of_the_images_only(runs, spread, batch, tested):
-    """As compiled: images of 36 pixels, whose numbers are those of one device."""
-    shapes = json.loads(runs[1][spread].splitlines()[-1].removeprefix("shapes "))
-    assert f"{batch},36" in shapes["epoch"]
-    assert not {"10,36", "5,36"} - {f"{batch},36"} & set(shapes["epoch"])
-    sizes = {int(size) for shape in shapes["test"] for size in shape.split(",")[:-1]}
-    assert tested in sizes
-    assert not {6, 12} - {tested} & sizes
-
-
-def test_one_process_speaks_for_all(runs):
-    assert "epoch 2/2" in runs[1]["processes"]
-    assert "epoch" not in runs[1]["silent"].partition("shapes")[0]
+def images(words, task, devices):
+    """How many images a device has at once, of the 10 of a batch and the 12 of a test, in the
+    shapes of its compiled programs."""
+    found = []
+    for name, possible in (("epoch", {10, 5}), ("test", {12, 6})):
+        line = re.search(rf"images of {name} of {task} on {devices}: (.*)", words)[1]
+        counts = {int(count) for shape in json.loads(line) for count in shape.split(",")[:-1]}
+        [count] = counts & possible
+        found.append(count)
+    return tuple(found)
 
 
 def test_one_process_is_told_to_stop_and_all_do(tmp_path, stripes, environment):

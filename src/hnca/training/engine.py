@@ -65,8 +65,8 @@ class Engine:
         train_size, test_size = experiment.train_size, experiment.test_size
         train_set = Split.of(data.train_images, data.train_labels, train_size, "--train-size")
         test_set = Split.of(data.test_images, data.test_labels, test_size, "--test-size")
+        self.steps = self._count_steps(len(train_set.labels))
         self.train_set, self.test_set = self.devices.everywhere((train_set, test_set))
-        self.steps = self._count_steps()
         self.epochs = experiment.epochs
         if experiment.updates is not None:
             self.epochs = math.ceil(experiment.updates / self.steps)
@@ -79,14 +79,13 @@ class Engine:
         self._epoch = SideBySide(self._train_program, self.devices, donate=True)
         self._test = SideBySide(self._test_program, self.devices)
 
-    def _count_steps(self) -> int:
-        batch, size = self.experiment.batch_size, len(self.train_set.labels)
-        if batch > size:
-            raise UserError(f"--batch-size {batch} is more than {size} images")
-        if batch % len(self.devices):
-            count = len(self.devices)
-            raise UserError(f"--batch-size {batch} must be a multiple of the {count} devices")
-        return size // batch
+    def _count_steps(self, images: int) -> int:
+        batch, devices = self.experiment.batch_size, len(self.devices)
+        if batch > images:
+            raise UserError(f"--batch-size {batch} is more than {images} images")
+        if batch % devices:
+            raise UserError(f"--batch-size {batch} must be a multiple of the {devices} devices")
+        return images // batch
 
     def start(self, seed: int | None = None) -> TrainState:
         """The state before the first step, by default of the experiment's own seed."""
