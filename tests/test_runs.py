@@ -17,6 +17,7 @@ from hnca.data import Dataset
 from hnca.errors import UserError
 from hnca.experiments import VAE, Bandit, ConvBandit, binarise, experiment_from
 from hnca.training import Engine, RunDirectory, checkpoint, train
+from hnca.training.engine import Keys
 
 RANDOM = np.random.default_rng(0)
 LABELS = RANDOM.integers(3, size=60).astype(np.uint8)
@@ -220,8 +221,8 @@ def test_an_epoch_sees_every_image_once_in_a_fresh_order_and_binarisation():
     engine = Engine(TINY, Dataset("numbered", numbered, labels, IMAGES, LABELS, "a test"))
     orders, pixels = [], []
     for epoch in (1, 2):
-        key = jax.random.fold_in(engine._epoch_key, epoch)
-        images, dealt_labels, keys = engine._deal((engine.train_set, key))
+        key = jax.random.fold_in(Keys.of(TINY.seed).epoch, epoch)
+        images, dealt_labels, keys = engine._deal(engine.train_set, key)
         assert images.shape == (4, 10, 36)
         order = np.asarray(images[..., 0]).ravel()
         assert sorted(order) == list(range(40))

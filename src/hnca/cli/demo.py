@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> None:
         data = load("glyphs")
     out = demo.out or Path("runs") / f"demo-{experiment.dataset}"
     again = f"{program()} train bandit --preset quick --dataset {experiment.dataset}"
-    run(experiment, data, out, f"{again} --out {shlex.quote(str(out))}")
+    run({out: experiment}, data, f"{again} --out {shlex.quote(str(out))}")
     print(f"""
 What to try next:
   the same by REINFORCE, and compare the curves:

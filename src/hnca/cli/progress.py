@@ -9,6 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from ..experiments import AbstractExperiment
+from ..training import hosts
 
 
 def clock(seconds: float) -> str:
@@ -36,7 +37,7 @@ class Lines:
         print(message, flush=True)
 
     def begin(self, epochs: int, done: int, steps: int) -> None:
-        self._epochs, self._steps = epochs, steps
+        self._epochs, self._steps, self._seconds = epochs, steps, []
 
     def epoch(self, entry: dict[str, Any]) -> None:
         self.say(f"epoch {entry['epoch']}/{self._epochs}  {self._measure} {self._facts(entry)}")
@@ -51,6 +52,13 @@ class Lines:
         facts.append(f"variance {entry['gradient_variance']:.1e}")
         facts.append(f"{self._steps / entry['seconds']:.0f} steps/s")
         return "  ".join([*facts, f"left {clock(left)}"])
+
+
+class Silence(Lines):
+    """Nothing: for all processes but the first."""
+
+    def say(self, message: str) -> None:
+        pass
 
 
 class Bar(Lines):
@@ -81,6 +89,8 @@ class Bar(Lines):
     def begin(self, epochs: int, done: int, steps: int) -> None:
         super().begin(epochs, done, steps)
         self._latest.plain = "the first epoch is under way"
+        for task in self._progress.task_ids:  # of runs that have caught up
+            self._progress.remove_task(task)
         self._task = self._progress.add_task("", total=epochs, completed=done)
 
     def epoch(self, entry: dict[str, Any]) -> None:
@@ -89,5 +99,7 @@ class Bar(Lines):
 
 
 def reporter(experiment: AbstractExperiment) -> Lines:
-    """A bar where there is a terminal to draw it on."""
+    """A bar where there is a terminal to draw it on; one process speaks for all."""
+    if not hosts.is_first():
+        return Silence(experiment)
     return (Bar if sys.stdout.isatty() else Lines)(experiment)

@@ -2,13 +2,18 @@
 
 import shlex
 from argparse import ArgumentParser
-from dataclasses import dataclass, field, make_dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ..data import Dataset
 from ..experiments import EXPERIMENTS, AbstractExperiment
-from .usage import menu, parse, program
+from .hardware import Hardware
+from .usage import UsageError, menu, parse, program
+
+if TYPE_CHECKING:
+    from ..training import Devices, RunDirectory
 
 EPILOG = """\
 An experiment's settings are the paper's by default; --preset quick is a run of about a minute.
@@ -31,72 +36,117 @@ def _summary(experiment: type[AbstractExperiment]) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run finds its data and leaves its results; no matter to what comes out."""
+    """Where runs find their data and leave their results; no matter to what comes out."""
 
     out: Path | None = None
-    """Directory of the run; `runs/` and a name made of the settings by default."""
+    """Directory of the run; `runs/` and a name made of the settings by default. With --seeds, the
+    directory that holds those of the runs."""
+    seeds: tuple[int, ...] | None = None
+    """Several runs instead of one, side by side in one program, each with one of these for --seed
+    and a directory of its own: the same as one by one, but for rounding."""
     data_dir: Path | None = None
     """Where to look for the data set first."""
     preset: Literal["paper", "quick"] = "paper"
     """Defaults of all settings: the paper's, or those of a run of about a minute."""
 
+    def runs(self, experiment: AbstractExperiment) -> dict[Path, AbstractExperiment]:
+        """What to run, by its directory."""
+        if self.seeds is None:
+            return {self.out or Path("runs") / _name(experiment): experiment}
+        seeded = [replace(experiment, seed=seed) for seed in self.seeds]
+        return {(self.out or Path("runs")) / _name(each): each for each in seeded}
+
+
+def _name(experiment: AbstractExperiment) -> str:
+    data_name = Path(experiment.dataset).name  # which may be a directory
+    return f"{experiment.title}-{data_name}-{experiment.seed}"
+
 
 def _train(kind: type[AbstractExperiment], arguments: list[str]) -> None:
-    experiment, place = parse_settings(kind, arguments)
-    experiment.check()
-    data_name = Path(experiment.dataset).name  # which may be a directory
-    out = place.out or Path("runs") / f"{experiment.title}-{data_name}-{experiment.seed}"
+    experiment, place, hardware = parse_settings(kind, arguments)
+    runs = place.runs(experiment)
+    for each in runs.values():
+        each.check()
+    devices = hardware.claim()
     from ..data import load
 
     data = load(experiment.dataset, place.data_dir, say=print)
     command = f"{program()} {shlex.join(['train', kind.name, *arguments])}"
-    run(experiment, data, out, command)
+    run(runs, data, command, devices)
 
 
 def parse_settings(
     kind: type[AbstractExperiment], arguments: list[str]
-) -> tuple[AbstractExperiment, Place]:
+) -> tuple[AbstractExperiment, Place, Hardware]:
     """An experiment's settings from the command line: its fields are the flags."""
     import tyro
 
     peek = ArgumentParser(add_help=False, allow_abbrev=False)
     peek.add_argument("--preset", nargs="?")
-    preset = peek.parse_known_args(arguments)[0].preset
-    defaults = kind.quick() if preset == "quick" else kind()
+    peek.add_argument("--seed", nargs="?")
+    peeked = peek.parse_known_args(arguments)[0]
+    defaults = kind.quick() if peeked.preset == "quick" else kind()
     flat = tyro.conf.OmitArgPrefixes
-    both = make_dataclass(
+    all_flags = make_dataclass(
         "Settings",
         [
             ("settings", Annotated[kind, flat], field(default=defaults)),
             ("place", Annotated[Place, flat], field(default=Place())),
+            ("hardware", Annotated[Hardware, flat], field(default=Hardware())),
         ],
     )
-    parsed = parse(both, f"hnca train {kind.name}", arguments, description=kind.__doc__)
-    return parsed.settings, parsed.place
+    parsed = parse(all_flags, f"hnca train {kind.name}", arguments, description=kind.__doc__)
+    _check_seeds(parsed.place.seeds, peeked.seed)
+    return parsed.settings, parsed.place, parsed.hardware
 
 
-def run(experiment: AbstractExperiment, data: Dataset, out: Path, command: str) -> dict[str, Any]:
+def _check_seeds(seeds: tuple[int, ...] | None, seed: str | None) -> None:
+    if seeds is None:
+        return
+    if seed is not None:
+        raise UsageError("give --seed or --seeds, not both")
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise UsageError("--seeds must be one or more numbers, each of them once")
+
+
+def run(
+    runs: Mapping[Path, AbstractExperiment],
+    data: Dataset,
+    command: str,
+    devices: "Devices | None" = None,
+) -> None:
     """Trains with a progress bar, and says where the results are."""
-    from ..training import Interrupted, RunDirectory, train
-    from .progress import clock, reporter
+    from ..training import Interrupted, Run, RunDirectory, hosts, train_side_by_side
+    from .progress import reporter
 
     keep_compiled()
-    directory = RunDirectory(out)
-    with reporter(experiment) as tell:
+    under_way = [Run(experiment, RunDirectory(out)) for out, experiment in runs.items()]
+    with reporter(under_way[0].experiment) as tell:
         images = f"{len(data.train_images):,} + {len(data.test_images):,} images"
-        tell.say(f"{experiment.title} on {data.name} ({images} from {data.source}), in {out}")
+        title = under_way[0].experiment.title
+        for out in runs:
+            tell.say(f"{title} on {data.name} ({images} from {data.source}), in {out}")
         try:
-            summary = train(experiment, data, directory, tell, command)
+            summaries = train_side_by_side(under_way, data, tell, command, devices)
         except Interrupted as interrupted:
             done = interrupted.epochs
             saved = f"Saved after epoch {done}" if done else "Stopped before there was any to save"
             tell.say(f"{saved}. Go on with:\n  {command}")
             raise SystemExit(interrupted.exit_code) from None
+    for each, summary in zip(under_way, summaries, strict=True):
+        if hosts.is_first():
+            print(_results(each.directory, summary))
+
+
+def _results(directory: "RunDirectory", summary: dict[str, Any]) -> str:
+    from .progress import clock
+
     final = summary["final"]
     facts = [f"{k} {v:.4g}" for k, v in final.items() if k.startswith(("train_", "test_"))]
-    print(f"{summary['epochs']} epochs in {clock(summary['seconds'])}: {', '.join(facts)}")
-    print(f"curves      {directory.curves}\ncheckpoint  {directory.checkpoints}")
-    return summary
+    return (
+        f"{summary['epochs']} epochs in {clock(summary['seconds'])}: {', '.join(facts)}\n"
+        f"curves      {directory.curves}\ncheckpoint  {directory.checkpoints}"
+    )
 
 
 def keep_compiled() -> None:

@@ -30,7 +30,7 @@ ARRAYS, MANIFEST = "arrays.npz", "manifest.json"
 def save(directory: Path, state: TrainState, epoch: int) -> None:
     """Writes the state after an epoch; only the checkpoint before it is kept beside it."""
     buffer = io.BytesIO()
-    arrays: dict[str, Any] = {k: _to_numpy(leaf) for k, leaf in named_arrays(state).items()}
+    arrays: dict[str, Any] = {k: to_numpy(leaf) for k, leaf in named_arrays(state).items()}
     np.savez(buffer, allow_pickle=False, **arrays)
     content = buffer.getvalue()
     manifest = {"sha256": hashlib.sha256(content).hexdigest()}
@@ -94,9 +94,9 @@ def _read(path: Path) -> dict[str, np.ndarray]:
 
 def _filled(like: TrainState, arrays: dict[str, np.ndarray], path: Path) -> TrainState:
     wanted = named_arrays(like)
-    if _kinds({name: _to_numpy(leaf) for name, leaf in wanted.items()}) != _kinds(arrays):
+    if _kinds({name: to_numpy(leaf) for name, leaf in wanted.items()}) != _kinds(arrays):
         raise UserError(f"{path} is of another network, method or precision: choose another --out")
-    loaded = [_from_numpy(arrays[name], leaf) for name, leaf in wanted.items()]
+    loaded = [from_numpy(arrays[name], leaf) for name, leaf in wanted.items()]
     dynamic, static = eqx.partition(like, eqx.is_array)
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(dynamic), loaded), static)
 
@@ -109,12 +109,13 @@ def _is_key(leaf: Array) -> bool:
     return jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _to_numpy(leaf: Array) -> np.ndarray:
+def to_numpy(leaf: Array) -> np.ndarray:
+    """A copy on the host; of a key, its data."""
     return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
 
 
-def _from_numpy(array: np.ndarray, like: Array) -> Array:
-    """A copy on the device, which training may use up."""
+def from_numpy(array: np.ndarray, like: Array) -> Array:
+    """A copy on the device, in the kind of another, which training may use up."""
     if _is_key(like):
         return jax.random.wrap_key_data(jax.numpy.array(array), impl=jax.random.key_impl(like))
     return jax.numpy.array(array)

@@ -1,6 +1,8 @@
 """The compiled programs of a run: one for an epoch of training, one for a test."""
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,7 +15,9 @@ from ..data import Dataset
 from ..errors import UserError
 from ..experiments import AbstractExperiment, binarise
 from ..graph import Graph
-from .epoch import TrainState, make_epoch
+from .devices import Devices
+from .epoch import Metrics, TrainState, epoch_program
+from .side_by_side import SideBySide
 
 TEST_BATCH = 500  # images at a time: bounds the memory of a test
 
@@ -36,55 +40,84 @@ class Split(eqx.Module):
         return Split(self.images[rows], self.labels[rows])
 
 
-class Engine:
-    """An experiment on a data set. All that is random in epoch n comes of the seed and n."""
+class Keys(NamedTuple):
+    """All that is random in a run comes of its seed, and in epoch n of its seed and n."""
 
-    def __init__(self, experiment: AbstractExperiment, data: Dataset):
-        self.experiment = experiment
-        self.train_set = Split.of(
-            data.train_images, data.train_labels, experiment.train_size, "--train-size"
-        )
-        self.test_set = Split.of(
-            data.test_images, data.test_labels, experiment.test_size, "--test-size"
-        )
-        self.steps = len(self.train_set.labels) // experiment.batch_size
-        if not self.steps:
-            size = len(self.train_set.labels)
-            raise UserError(f"--batch-size {experiment.batch_size} is more than {size} images")
+    graph: PRNGKeyArray
+    state: PRNGKeyArray
+    epoch: PRNGKeyArray
+    test: PRNGKeyArray
+
+    @staticmethod
+    def of(seed: int) -> "Keys":
+        """Those of a seed."""
+        return Keys(*jax.random.split(jax.random.key(seed), 4))
+
+
+class Engine:
+    """An experiment on a data set, for one seed or for several side by side: the states, networks
+    and seeds of the runs come in lists, and so do the results."""
+
+    def __init__(
+        self, experiment: AbstractExperiment, data: Dataset, devices: Devices | None = None
+    ):
+        self.experiment, self.devices = experiment, devices or Devices()
+        train_size, test_size = experiment.train_size, experiment.test_size
+        train_set = Split.of(data.train_images, data.train_labels, train_size, "--train-size")
+        test_set = Split.of(data.test_images, data.test_labels, test_size, "--test-size")
+        self.steps = self._count_steps(len(train_set.labels))
+        self.train_set, self.test_set = self.devices.everywhere((train_set, test_set))
         self.epochs = experiment.epochs
         if experiment.updates is not None:
             self.epochs = math.ceil(experiment.updates / self.steps)
-        keys = jax.random.split(jax.random.key(experiment.seed), 4)
-        graph_key, self._state_key, self._epoch_key, self._test_key = keys
-        self.graph = experiment.graph(data, graph_key)
+        self._make_graph = lambda seed: experiment.graph(data, Keys.of(seed).graph)
+        self.graph = self._make_graph(experiment.seed)
         counts = parameter_counts(self.graph)
         self._counts = {name: counts[name] for name in experiment.measured_layers(self.graph)}
         self._estimator, self._optimizer = experiment.make_estimator(), experiment.make_optimizer()
-        self._epoch = make_epoch(self._estimator, self._optimizer, self._step, prepare=self._deal)
-        self._test = eqx.filter_jit(self._test_program)
+        self._epoch_program = epoch_program(self._estimator, self._optimizer, self._step)
+        self._epoch = SideBySide(self._train_program, self.devices, donate=True)
+        self._test = SideBySide(self._test_program, self.devices)
 
-    def start(self) -> TrainState:
-        """The state before the first step."""
-        return TrainState.start(self.graph, self._estimator, self._optimizer, self._state_key)
+    def _count_steps(self, images: int) -> int:
+        batch, devices = self.experiment.batch_size, len(self.devices)
+        if batch > images:
+            raise UserError(f"--batch-size {batch} is more than {images} images")
+        if batch % devices:
+            raise UserError(f"--batch-size {batch} must be a multiple of the {devices} devices")
+        return images // batch
 
-    def compile(self, state: TrainState) -> None:
-        """Gets both programs ready."""
-        self._epoch.compile(state, (self.train_set, self._epoch_key))
-        self._test = self._test.lower(state.graph, self.test_set, self._test_key).compile()
+    def start(self, seed: int | None = None) -> TrainState:
+        """The state before the first step, by default of the experiment's own seed."""
+        seed = self.experiment.seed if seed is None else seed
+        return TrainState.start(
+            self._make_graph(seed), self._estimator, self._optimizer, Keys.of(seed).state
+        )
 
-    def train(self, state: TrainState, epoch: int) -> tuple[TrainState, dict[str, Array]]:
-        """One epoch. It may still be under way on the device when this returns."""
-        return self._epoch(state, (self.train_set, jax.random.fold_in(self._epoch_key, epoch)))
+    def compile(self, states: Sequence[TrainState]) -> None:
+        """Gets both programs ready, for so many runs."""
+        keys = [Keys.of(self.experiment.seed).epoch] * len(states)  # any will do
+        self._epoch.compile(self.train_set, keys, states)
+        self._test.compile(self.test_set, keys, [state.graph for state in states])
+
+    def train(
+        self, states: Sequence[TrainState], seeds: Sequence[int], epoch: int
+    ) -> list[tuple[TrainState, Metrics]]:
+        """One epoch. It may still be under way on the device when this returns. The states are
+        used up."""
+        keys = [jax.random.fold_in(Keys.of(seed).epoch, epoch) for seed in seeds]
+        return self._epoch(self.train_set, keys, states)
 
     def test_is_due(self, epoch: int) -> bool:
         """Whether the metrics of this epoch have a test."""
         return epoch % self.experiment.eval_every == 0
 
-    def test(self, graph: Graph, epoch: int) -> dict[str, Array]:
+    def test(self, graphs: Sequence[Graph], seeds: Sequence[int], epoch: int) -> list[Metrics]:
         """Mean metrics over the test images, freshly binarised."""
-        return self._test(graph, self.test_set, jax.random.fold_in(self._test_key, epoch))
+        keys = [jax.random.fold_in(Keys.of(seed).test, epoch) for seed in seeds]
+        return self._test(self.test_set, keys, graphs)
 
-    def summarise(self, metrics: dict[str, Array]) -> dict[str, float]:
+    def summarise(self, metrics: Metrics) -> dict[str, float]:
         """Means over the steps of an epoch, and over the parameters of the layers."""
         means = {name: float(np.mean(values)) for name, values in metrics.items()}
         variances = {name: means[f"variance/{name}"] for name in self._counts}
@@ -95,21 +128,28 @@ class Engine:
             **{f"gradient_variance/{name}": value for name, value in variances.items()},
         }
 
-    def _deal(self, inputs: tuple[Split, PRNGKeyArray]) -> tuple[Array, Array, Array]:
-        """The batches of an epoch: every image once (less a remainder), in a fresh order."""
-        split, key = inputs
+    def _train_program(
+        self, split: Split, key: PRNGKeyArray, state: TrainState
+    ) -> tuple[TrainState, Metrics]:
+        return self._epoch_program(self._deal(split, key), state)
+
+    def _deal(self, split: Split, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
+        """The batches of an epoch: every image once (less a remainder), in a fresh order. Each
+        device gets an equal part of every batch."""
         order_key, pixel_key = jax.random.split(key)
         order = jax.random.permutation(order_key, len(split.labels))
         rows = order[: self.steps * self.experiment.batch_size].reshape(self.steps, -1)
-        return split.images[rows], split.labels[rows], jax.random.split(pixel_key, self.steps)
+        images, labels = self.devices.spread((split.images[rows], split.labels[rows]), axis=1)
+        return images, labels, jax.random.split(pixel_key, self.steps)
 
     def _step(self, entry: tuple[Array, Array, PRNGKeyArray]):
         images, labels, key = entry
         return self.experiment.step(binarise(key, images), labels)
 
-    def _test_program(self, graph: Graph, split: Split, key: PRNGKeyArray) -> dict[str, Array]:
+    def _test_program(self, split: Split, key: PRNGKeyArray, graph: Graph) -> Metrics:
+        measure = lambda part: measured_images(self.experiment, graph, *part)
         keys = jax.random.split(key, len(split.labels))
-        by_image = measured_images(self.experiment, graph, split, keys)
+        by_image = self.devices.in_parts(measure, (split, keys))
         return {name: jnp.mean(values) for name, values in by_image.items()}
 
 

@@ -43,12 +43,15 @@ class TrainState(eqx.Module):
         return jax.tree.map(lambda leaf: leaf.copy() if eqx.is_array(leaf) else leaf, state)
 
 
+Program = Callable[[PyTree, TrainState], tuple[TrainState, Metrics]]
+
+
 class Epoch:
     """A compiled function of a state and an epoch's inputs: the state after the last step, and
     metrics by step. The state that it is given is donated: its memory is used again, so do not use
     it afterwards."""
 
-    def __init__(self, program: Callable[[PyTree, TrainState], tuple[TrainState, Metrics]]):
+    def __init__(self, program: Program):
         # The state comes second because equinox donates all arguments but the first.
         self._program = eqx.filter_jit(program, donate="all-except-first")
 
@@ -61,20 +64,18 @@ class Epoch:
         self._program = self._program.lower(inputs, state).compile()
 
 
-def make_epoch(
+def epoch_program(
     estimator: AbstractEstimator,
     optimizer: optax.GradientTransformation,
     task: Task,
     *,
-    prepare: Callable[[PyTree], PyTree] = lambda inputs: inputs,
     with_variance: bool = True,
-) -> Epoch:
+) -> Program:
     """An epoch's inputs are a pytree of arrays with an entry for each step. The metrics are the
     mean `value` of the objective and, unless it is switched off, the `variance/NAME` of each
     layer's gradient.
 
     `optimizer` has to walk uphill: `maximize(optax.adam(1e-4))`.
-    `prepare` makes the entries of the steps from whatever the inputs are, in the same program.
     """
 
     def step(state: TrainState, entry: PyTree):
@@ -102,7 +103,18 @@ def make_epoch(
             after, metrics = step(eqx.combine(arrays, static), entry)
             return eqx.filter(after, eqx.is_array), metrics
 
-        arrays, metrics = jax.lax.scan(body, arrays, prepare(inputs))
+        arrays, metrics = jax.lax.scan(body, arrays, inputs)
         return eqx.combine(arrays, static), metrics
 
-    return Epoch(epoch)
+    return epoch
+
+
+def make_epoch(
+    estimator: AbstractEstimator,
+    optimizer: optax.GradientTransformation,
+    task: Task,
+    *,
+    with_variance: bool = True,
+) -> Epoch:
+    """The `epoch_program`, compiled."""
+    return Epoch(epoch_program(estimator, optimizer, task, with_variance=with_variance))

@@ -1,32 +1,31 @@
 """A whole run: from where it was left, or from the start, to the last epoch."""
 
-import dataclasses
-import json
 import math
-import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
+from statistics import fmean
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
 from ..data import Dataset
 from ..errors import UserError
 from ..experiments import AbstractExperiment
-from ..files import write_json
-from . import checkpoint
-from .curves import draw_curves
+from . import hosts
+from .devices import Devices
 from .directory import RunDirectory
 from .engine import Engine
-from .epoch import TrainState
-from .signals import Interrupted, listening
+from .epoch import Metrics, TrainState
+from .signals import Interrupted, StopRequest, listening
+from .under_way import Run, configuration
 
-PACKAGES = ("hnca", "jax", "jaxlib", "equinox", "optax", "numpy")
+Entry = dict[str, Any]
 
 
 @runtime_checkable
@@ -37,10 +36,11 @@ class Reporter(Protocol):
         """A line."""
 
     def begin(self, epochs: int, done: int, steps: int) -> None:
-        """Training starts, after so many epochs that were done before."""
+        """Training starts, after so many epochs that were done before. Again, when runs that were
+        behind have caught up, and the others join them."""
 
-    def epoch(self, entry: dict[str, Any]) -> None:
-        """An epoch is over."""
+    def epoch(self, entry: Entry) -> None:
+        """An epoch is over. Of runs side by side, the means."""
 
 
 def train(
@@ -49,65 +49,104 @@ def train(
     directory: RunDirectory,
     reporter: Reporter,
     command: str | None = None,
+    devices: Devices | None = None,
 ) -> dict[str, Any]:
     """Runs the experiment in a directory, from its last checkpoint if there is one, and returns
     the summary. Whenever it is interrupted, the same call goes on, and ends in the same bits."""
-    experiment.check()
-    engine = Engine(experiment, data)
-    with directory.lock(), listening() as request:
-        directory.begin(_config(experiment, data, command))
-        entries = directory.read_metrics()
-        state, done = _resume(directory, engine, len(entries))
-        entries = entries[:done]  # what came after will be measured again
-        directory.write_metrics(entries)
-        wait = partial(_wait, tell=lambda: request.answer(reporter.say))
+    [summary] = train_side_by_side([Run(experiment, directory)], data, reporter, command, devices)
+    return summary
+
+
+def train_side_by_side(
+    runs: Sequence[Run],
+    data: Dataset,
+    reporter: Reporter,
+    command: str | None = None,
+    devices: Devices | None = None,
+) -> list[dict[str, Any]]:
+    """The same for runs that differ in their seed alone, in one program. Each ends in what it
+    would have ended in by itself, to rounding; those that are behind catch up first."""
+    for run in runs:
+        run.experiment.check()
+        if replace(run.experiment, seed=0) != replace(runs[0].experiment, seed=0):
+            raise ValueError("runs side by side may differ in their seed only")
+    engine = Engine(runs[0].experiment, data, devices)
+    with ExitStack() as held, listening() as request:
+        for run in runs:
+            hosts.from_first(lambda run=run: held.enter_context(run.directory.lock()))
+        for run in runs:
+            config = configuration(run.experiment, data, command, engine.devices)
+            run.open(config, engine.start(run.experiment.seed))
         try:
-            if done < engine.epochs:
-                _prepare(engine, state, done, reporter)
-            for epoch in range(done + 1, engine.epochs + 1):
-                request.check()
-                state, entry = _epoch(engine, state, epoch, wait)
-                directory.append(entry)
-                checkpoint.save(directory.checkpoints, state, epoch)
-                entries.append(entry)
-                reporter.epoch(entry)
+            for group, until in _stages(runs, engine.epochs):
+                _advance(engine, group, until, reporter, request)
         except Interrupted as interrupted:
-            interrupted.epochs = len(entries)
-            draw_curves(entries, experiment, directory.curves)
+            interrupted.epochs = min(run.done for run in runs)
+            for run in runs:
+                run.draw()
             raise
-        return _finish(engine, state, entries, directory)
+        return [run.summary() or run.finish(_last_test(engine, run)) for run in runs]
 
 
-def _prepare(engine: Engine, state: TrainState, done: int, reporter: Reporter) -> None:
+def _stages(runs: Sequence[Run], epochs: int) -> Iterator[tuple[list[Run], int]]:
+    """Who is next to go on, and up to which epoch: those furthest behind, until they meet the
+    next, and with them from there on."""
+    while (least := min(run.done for run in runs)) < epochs:
+        group = [run for run in runs if run.done == least]
+        ahead = [run.done for run in runs if run.done > least]
+        yield group, min([*ahead, epochs])
+
+
+def _advance(
+    engine: Engine, group: list[Run], until: int, reporter: Reporter, request: StopRequest
+) -> None:
+    """Trains runs that have as many epochs behind them."""
+    done = group[0].done
+    _prepare(engine, group, done, reporter)
+    wait = partial(_wait, tell=lambda: request.answer(reporter.say))
+    for epoch in range(done + 1, until + 1):
+        request.signum = hosts.largest(request.signum or 0) or None  # one process stops them all
+        request.check()
+        entries = _epoch(engine, group, epoch, wait)
+        good = [_is_finite(run.state, entry) for run, entry in zip(group, entries, strict=True)]
+        for run, entry, fine in zip(group, entries, good, strict=True):
+            if fine:
+                run.record(entry)
+        if not all(good):
+            raise _no_longer_finite(group, good, epoch)
+        reporter.epoch(_mean(entries))
+
+
+def _prepare(engine: Engine, group: list[Run], done: int, reporter: Reporter) -> None:
     """Compiles, and tells the user why it takes a while."""
     if done:
-        reporter.say(f"going on after epoch {done}")
+        seeds = ", ".join(str(run.experiment.seed) for run in group)
+        who = f"seeds {seeds}: " if len(group) > 1 else ""
+        reporter.say(f"{who}going on after epoch {done}")
     reporter.say("compiling, which takes some seconds the first time")
-    engine.compile(state)
-    reporter.begin(engine.epochs, done, engine.steps)
-
-
-def _resume(directory: RunDirectory, engine: Engine, measured: int) -> tuple[TrainState, int]:
-    """The state to go on from, and the epochs that it has behind it: those measured, at most."""
-    start = engine.start()
-    return checkpoint.restore(directory.checkpoints, start, measured) or (start, 0)
+    engine.compile([run.state for run in group])
+    reporter.begin(engine.epochs, done, engine.steps * len(group))
 
 
 def _epoch(
-    engine: Engine, state: TrainState, epoch: int, wait: Callable[[PyTree], None]
-) -> tuple[TrainState, dict[str, Any]]:
-    """One epoch, and its test where one is due."""
+    engine: Engine, group: list[Run], epoch: int, wait: Callable[[PyTree], None]
+) -> list[Entry]:
+    """One epoch of the runs, and its test where one is due. The time is that of all together."""
     began = time.perf_counter()
-    state, metrics = engine.train(state, epoch)
-    wait(metrics)
-    entry = {"epoch": epoch, "step": int(state.step), "seconds": 0.0} | engine.summarise(metrics)
+    seeds = [run.experiment.seed for run in group]
+    results = engine.train([run.state for run in group], seeds, epoch)
+    wait([metrics for _, metrics in results])
+    entries: list[Entry] = []
+    for run, (state, metrics) in zip(group, results, strict=True):
+        run.state = state
+        entry = {"epoch": epoch, "step": int(state.step), "seconds": 0.0}
+        entries.append(entry | engine.summarise(metrics))
     if engine.test_is_due(epoch):
-        tested = engine.test(state.graph, epoch)
+        tested = engine.test([run.state.graph for run in group], seeds, epoch)
         wait(tested)
-        entry |= _floats(tested)
-    entry["seconds"] = time.perf_counter() - began
-    _check_finite(state, entry)
-    return state, entry
+        entries = [entry | _floats(test) for entry, test in zip(entries, tested, strict=True)]
+    seconds = time.perf_counter() - began
+    return [entry | {"seconds": seconds} for entry in entries]
 
 
 def _wait(results: PyTree, tell: Callable[[], None]) -> None:
@@ -117,49 +156,38 @@ def _wait(results: PyTree, tell: Callable[[], None]) -> None:
         time.sleep(0.002)
 
 
-def _floats(metrics: dict[str, Array]) -> dict[str, float]:
+def _floats(metrics: Metrics) -> dict[str, float]:
     return {name: float(value) for name, value in metrics.items()}
 
 
-def _check_finite(state: TrainState, entry: dict[str, Any]) -> None:
+def _mean(entries: list[Entry]) -> Entry:
+    """What is measured, over runs side by side."""
+    first, *_ = entries
+    counted = ("epoch", "step")
+    means = {name: fmean(entry[name] for entry in entries) for name in first if name not in counted}
+    return first | means
+
+
+def _is_finite(state: TrainState, entry: Entry) -> bool:
     leaves = jax.tree.leaves(eqx.filter(state, eqx.is_inexact_array))
     finite = all(bool(jnp.isfinite(leaf).all()) for leaf in leaves)
-    if not (finite and all(math.isfinite(value) for value in entry.values())):
-        raise UserError(
-            f"parameters or metrics are no longer finite after epoch {entry['epoch']}: try a "
-            "smaller --learning-rate in another --out (the last good checkpoint is kept)"
-        )
+    return finite and all(math.isfinite(value) for value in entry.values())
 
 
-def _finish(
-    engine: Engine, state: TrainState, entries: list[dict[str, Any]], directory: RunDirectory
-) -> dict[str, Any]:
-    """Draws the curves and writes the summary, unless that was done before."""
-    before = directory.read_summary()
-    if before.get("epochs") == len(entries):
-        return before
-    draw_curves(entries, engine.experiment, directory.curves)
-    epochs, final = len(entries), entries[-1]
-    if not engine.test_is_due(epochs):
-        final = _floats(engine.test(state.graph, epochs)) | final
-    summary = {
-        "title": engine.experiment.title,
-        "epochs": epochs,
-        "seconds": sum(entry["seconds"] for entry in entries),
-        "final": final,
-    }
-    write_json(directory.summary, summary)
-    return summary
+def _no_longer_finite(group: list[Run], good: list[bool], epoch: int) -> UserError:
+    bad = [run.experiment.seed for run, fine in zip(group, good, strict=True) if not fine]
+    several = len(group) > 1
+    who = f"seed {', '.join(map(str, bad))}: " if several else ""
+    way_out = ", or go on without it" if several else ""
+    return UserError(
+        f"{who}parameters or metrics are no longer finite after epoch {epoch}: try a smaller "
+        f"--learning-rate in another --out (the last good checkpoint is kept){way_out}"
+    )
 
 
-def _config(experiment: AbstractExperiment, data: Dataset, command: str | None) -> dict[str, Any]:
-    """Everything needed to run it again."""
-    record = {
-        "task": experiment.name,
-        "settings": dataclasses.asdict(experiment),
-        "data": {"name": data.name, "fingerprint": data.fingerprint, "source": data.source},
-        "command": command,
-        "versions": {"python": platform.python_version()} | {p: version(p) for p in PACKAGES},
-        "device": f"{jax.device_count()} x {jax.devices()[0].device_kind}, {jnp.zeros(()).dtype}",
-    }
-    return json.loads(json.dumps(record))  # as it will be read again: lists for tuples
+def _last_test(engine: Engine, run: Run) -> dict[str, float]:
+    """What the summary says of the test images, if the last epoch's metrics do not."""
+    if engine.test_is_due(run.done):
+        return {}
+    [tested] = engine.test([run.state.graph], [run.experiment.seed], run.done)
+    return _floats(tested)

@@ -1,0 +1,123 @@
+"""Seeds side by side, and each of them alone: the same files, and the same numbers to rounding."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hnca.cli import main
+from hnca.errors import UserError
+from hnca.experiments import VAE
+from hnca.training import Engine, Run, RunDirectory, checkpoint, train, train_side_by_side
+from test_cli import stripes as stripes
+from test_runs import DATA, TINY, DiesAfter, Killed, Quiet
+
+SEEDS = (0, 1, 7)
+
+
+def alone(path, experiment, seed, reporter=None):
+    return train(replace(experiment, seed=seed), DATA, RunDirectory(path), reporter or Quiet())
+
+
+def together(path, experiment, reporter=None, seeds=SEEDS):
+    runs = [Run(replace(experiment, seed=seed), RunDirectory(path / str(seed))) for seed in seeds]
+    return train_side_by_side(runs, DATA, reporter or Quiet())
+
+
+def assert_same_run(path, other):
+    """The same files, settings, metrics and arrays, but for rounding (of float64, in tests)."""
+    mine, theirs = RunDirectory(path), RunDirectory(other)
+    assert {file.name for file in path.iterdir()} == {file.name for file in other.iterdir()}
+    assert mine.read_config()["settings"] == theirs.read_config()["settings"]
+    assert list(mine.read_summary()["final"]) == list(theirs.read_summary()["final"])
+    for one, two in zip(mine.read_metrics(), theirs.read_metrics(), strict=True):
+        assert list(one) == list(two)
+        assert min(one.pop("seconds"), two.pop("seconds")) > 0
+        np.testing.assert_allclose([*one.values()], [*two.values()], rtol=1e-9)
+    kept = [sorted(each.glob("checkpoint/epoch-*/arrays.npz")) for each in (path, other)]
+    assert len(kept[0]) == len(kept[1]) == 2
+    with np.load(kept[0][-1]) as one, np.load(kept[1][-1]) as two:
+        assert list(one) == list(two)
+        for name in one:
+            np.testing.assert_allclose(one[name], two[name], rtol=1e-8, atol=1e-12)
+
+
+def test_seeds_side_by_side_equal_each_alone(tmp_path):
+    experiment = VAE(units=(3, 2), epochs=3, batch_size=12, eval_every=2, eval_samples=3)
+    reporter = Quiet()
+    summaries = together(tmp_path, experiment, reporter)
+    for seed, summary in zip(SEEDS, summaries, strict=True):
+        alone(tmp_path / "alone" / str(seed), experiment, seed)
+        assert_same_run(tmp_path / str(seed), tmp_path / "alone" / str(seed))
+        assert RunDirectory(tmp_path / str(seed)).read_summary() == summary
+    elbos = [RunDirectory(tmp_path / str(s)).read_metrics()[0]["train_elbo"] for s in SEEDS]
+    assert len(set(elbos)) == len(SEEDS)
+    np.testing.assert_allclose(reporter.entries[0]["train_elbo"], np.mean(elbos))
+
+
+class Stages(Quiet):
+    def __init__(self):
+        super().__init__()
+        self.stages = []
+
+    def begin(self, epochs, done, steps):
+        self.stages.append((done, steps // 4))  # a run has 4 steps
+
+
+def test_those_behind_catch_up_first(tmp_path):
+    """From runs that were left, alone, after no, one and two epochs."""
+    for seed, epoch in ((1, 1), (7, 2)):
+        with pytest.raises(Killed):
+            alone(tmp_path / str(seed), TINY, seed, DiesAfter(epoch))
+    reporter = Stages()
+    together(tmp_path, TINY, reporter)
+    assert reporter.stages == [(0, 1), (1, 2), (2, 3)]  # epochs done, and runs
+    for seed in SEEDS:
+        alone(tmp_path / "alone" / str(seed), TINY, seed)
+        assert_same_run(tmp_path / str(seed), tmp_path / "alone" / str(seed))
+
+
+def test_one_that_is_no_longer_finite_is_named_and_the_others_are_kept(tmp_path):
+    """So that they can go on alone, for example."""
+    experiment = replace(TINY, estimator="reinforce")
+    with pytest.raises(Killed):
+        together(tmp_path, experiment, DiesAfter(1))
+    state, _ = checkpoint.restore(tmp_path / "1" / "checkpoint", Engine(experiment, DATA).start())
+    broken = jax.tree.map(lambda leaf: leaf * jnp.nan, state.graph)
+    checkpoint.save(tmp_path / "1" / "checkpoint", replace(state, graph=broken), 1)
+    with pytest.raises(UserError, match=r"^seed 1: .* after epoch 2: .*, or go on without it"):
+        together(tmp_path, experiment)
+    done = [len(RunDirectory(tmp_path / str(seed)).read_metrics()) for seed in SEEDS]
+    assert done == [2, 1, 2]
+    reporter = Quiet()
+    alone(tmp_path / "0", experiment, 0, reporter)
+    assert reporter.done == 2
+    alone(tmp_path / "alone", experiment, 0)
+    assert_same_run(tmp_path / "0", tmp_path / "alone")
+
+
+def test_all_directories_are_locked(tmp_path):
+    with RunDirectory(tmp_path / "7").lock(), pytest.raises(UserError, match="another process"):
+        together(tmp_path, TINY)
+    with pytest.raises(ValueError, match="in their seed only"):
+        train_side_by_side(
+            [Run(each, RunDirectory(tmp_path)) for each in (TINY, replace(TINY, units=5))],
+            DATA,
+            Quiet(),
+        )
+
+
+def test_seeds_on_the_command_line(tmp_path, stripes, capsys):
+    settings = ["--units", "3", "--epochs", "1", "--batch-size", "24", "--estimator", "reinforce"]
+    settings += ["--layers", "1", "--dataset", str(stripes), "--out", str(tmp_path)]
+    with pytest.raises(SystemExit) as leaving:
+        main(["train", "bandit", *settings, "--seeds", "4", "2"])
+    said = capsys.readouterr()
+    assert not leaving.value.code, said.err
+    names = [f"bandit-1-reinforce-{stripes.name}-{seed}" for seed in (4, 2)]
+    assert {each.name for each in tmp_path.iterdir()} == set(names)
+    for name in names:
+        assert f"{name}/curves.png" in said.out
+        assert (tmp_path / name / "curves.png").exists()
