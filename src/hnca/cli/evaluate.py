@@ -32,10 +32,9 @@ def main(arguments: list[str]) -> None:
 
     from ..experiments import VAE
     from ..files import write_json
-    from ..training import RunDirectory
+    from ..training import RunDirectory, keep_compiled
     from ..training.evaluation import evaluate
     from ..training.stored import read_run
-    from .train import keep_compiled
 
     keep_compiled()
     directory = RunDirectory(asked.run)

@@ -29,10 +29,9 @@ def main(arguments: list[str]) -> None:
     """Draws the picture."""
     asked = parse(Generate, "hnca generate", arguments)
     from ..experiments import VAE
-    from ..training import RunDirectory
+    from ..training import RunDirectory, keep_compiled
     from ..training.generation import draw_generated
     from ..training.stored import read_run
-    from .train import keep_compiled
 
     keep_compiled()
     stored = read_run(RunDirectory(asked.run), asked.data_dir)

@@ -116,7 +116,7 @@ def run(
     devices: "Devices | None" = None,
 ) -> None:
     """Trains with a progress bar, and says where the results are."""
-    from ..training import Interrupted, Run, RunDirectory, hosts, train_side_by_side
+    from ..training import Interrupted, Run, RunDirectory, hosts, keep_compiled, train_side_by_side
     from .progress import reporter
 
     keep_compiled()
@@ -147,13 +147,3 @@ def _results(directory: "RunDirectory", summary: dict[str, Any]) -> str:
         f"{summary['epochs']} epochs in {clock(summary['seconds'])}: {', '.join(facts)}\n"
         f"curves      {directory.curves}\ncheckpoint  {directory.checkpoints}"
     )
-
-
-def keep_compiled() -> None:
-    """Programs are compiled once on a machine, then read from the cache."""
-    import jax
-
-    from ..data.cache import cache_directory
-
-    if jax.config.jax_compilation_cache_dir is None:  # pyright: ignore[reportAttributeAccessIssue]
-        jax.config.update("jax_compilation_cache_dir", str(cache_directory() / "compiled"))

@@ -12,7 +12,7 @@ import jax
 from ..data import load
 from ..errors import UserError
 from ..experiments import AbstractExperiment
-from ..training import Engine, Interrupted, RunDirectory, train
+from ..training import Engine, Interrupted, RunDirectory, keep_compiled, train
 from ..training.directory import Busy
 
 MEASURED_STEPS, MEASURED_IMAGES = 20, 100
@@ -93,13 +93,13 @@ def measure(experiment: AbstractExperiment, data_dir: Path | None) -> Measuremen
         "test_size": min(tested, MEASURED_IMAGES),
     }
     engine = Engine(replace(experiment, **few), data)
-    state = engine.start()
-    engine.compile(state)
-    state, _ = jax.block_until_ready(engine.train(state, 1))
+    seeds, states = [experiment.seed], [engine.start()]
+    engine.compile(states)
+    [(state, _)] = jax.block_until_ready(engine.train(states, seeds, 1))
     started = time.perf_counter()
-    state, _ = jax.block_until_ready(engine.train(state, 2))
+    [(state, _)] = jax.block_until_ready(engine.train([state], seeds, 2))
     trained = time.perf_counter()
-    jax.block_until_ready(engine.test(state.graph, 2))
+    jax.block_until_ready(engine.test([state.graph], seeds, 2))
     ended = time.perf_counter()
     step, test = (trained - started) / engine.steps, (ended - trained) / few["test_size"]
     steps = images // experiment.batch_size
@@ -109,7 +109,5 @@ def measure(experiment: AbstractExperiment, data_dir: Path | None) -> Measuremen
 def _prepare() -> None:
     """One core for a process that nobody has bound to some, before JAX starts its threads; and
     programs that another worker has compiled are not compiled again."""
-    from ..cli.train import keep_compiled
-
     os.environ.setdefault("PJRT_NPROC", "1")
     keep_compiled()

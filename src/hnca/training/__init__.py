@@ -1,5 +1,6 @@
 """Training: many steps as one compiled program, and runs that survive what befalls them."""
 
+from .compiled import keep_compiled as keep_compiled
 from .devices import Devices as Devices
 from .directory import RunDirectory as RunDirectory
 from .engine import Engine as Engine
