@@ -41,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What a second worker gains.")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--runs", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
     arguments = parser.parse_args()
     one, two = [], []
     with tempfile.TemporaryDirectory() as directory:
