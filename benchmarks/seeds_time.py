@@ -45,11 +45,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--train-size", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--estimator", default="hnca+baseline")
     arguments = parser.parse_args()
+    options = {"train_size": arguments.train_size, "estimator": arguments.estimator}
     count, data = arguments.seeds, load("glyphs")
     table = Table("run", f"{count} seeds one by one, ms", "side by side, ms", "ratio")
     for experiment in EXPERIMENTS:
-        experiment = replace(experiment, train_size=arguments.train_size)
+        experiment = replace(experiment, **options)
         contenders = {
             "one by one": Seeds(experiment, data, count, at_once=1),
             "side by side": Seeds(experiment, data, count, at_once=count),
