@@ -13,15 +13,16 @@ os.environ["XLA_FLAGS"] = " ".join(
     ]
 )
 
-# What one worker has compiled, the others need not. A new directory for each session.
+# What one worker has compiled, the others need not, nor the processes that they start. A new
+# directory for each session.
 if "HNCA_TEST_CACHE" not in os.environ:
     _cache = tempfile.TemporaryDirectory(prefix="hnca-tests-")
     os.environ["HNCA_TEST_CACHE"] = _cache.name
+os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["HNCA_TEST_CACHE"]
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 import jax
 
-jax.config.update("jax_compilation_cache_dir", os.environ["HNCA_TEST_CACHE"])
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 jax.config.update("jax_enable_x64", True)  # exact claims are checked to float64 rounding
 jax.config.update("jax_numpy_rank_promotion", "raise")
