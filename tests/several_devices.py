@@ -3,7 +3,7 @@
     python several_devices.py OUT --devices 2
     python several_devices.py OUT --coordinator HOST:PORT --processes 2 --process 0
 
-Trains on one device in `OUT/1`, on two in `OUT/2`, in two processes in `OUT/processes`.
+Trains on one device in `OUT/1`, on two in `OUT/2`, in two processes (a VAE) in `OUT/processes`.
 """
 
 import json
@@ -16,17 +16,15 @@ import tyro
 
 from hnca.cli.hardware import Hardware
 from hnca.cli.progress import reporter
-from hnca.experiments import VAE, Bandit
+from hnca.experiments import VAE, AbstractExperiment, Bandit
 from hnca.training import Devices, Engine, RunDirectory, train
 from test_runs import DATA
 
 # Plain gradient steps: Adam divides by the size of a gradient, and makes much of one that is
 # nothing but rounding.
 COMMON = {"epochs": 2, "batch_size": 10, "optimizer": "sgd", "learning_rate": 0.1}
-EXPERIMENTS = [
-    Bandit(layers=1, units=4, **COMMON),
-    VAE(units=(4, 3), eval_every=1, eval_samples=3, **COMMON),
-]
+BANDIT = Bandit(layers=1, units=4, **COMMON)
+DISCRETE_VAE = VAE(units=(4, 3), eval_every=1, eval_samples=3, **COMMON)
 
 
 class Observed(Engine):
@@ -41,8 +39,8 @@ class Observed(Engine):
             print(f"images of {name} of {where}:", json.dumps(shapes))
 
 
-def run(out: Path, devices: Devices) -> None:
-    for experiment in EXPERIMENTS:
+def run(out: Path, devices: Devices, *experiments: AbstractExperiment) -> None:
+    for experiment in experiments:
         directory = RunDirectory(out / experiment.name)
         train(experiment, DATA, directory, reporter(experiment), devices=devices)
 
@@ -51,10 +49,10 @@ def main() -> None:
     out, *flags = sys.argv[1:]
     devices = tyro.cli(Hardware, args=flags).claim()
     if jax.process_count() > 1:
-        run(Path(out) / "processes", devices)
+        run(Path(out) / "processes", devices, DISCRETE_VAE)
     else:
-        run(Path(out) / "2", devices)
-        run(Path(out) / "1", Devices())
+        run(Path(out) / "2", devices, BANDIT, DISCRETE_VAE)
+        run(Path(out) / "1", Devices(), BANDIT, DISCRETE_VAE)
 
 
 if __name__ == "__main__":

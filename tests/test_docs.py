@@ -6,11 +6,14 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
+from hnca.sweep import read_plan
+
 ROOT = Path(__file__).parent.parent
 
 
-def code_blocks(path: Path) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+def code_blocks(path: Path, language: str = "python") -> list[str]:
+    fenced = rf"^```{language}\n(.*?)^```"
+    return re.findall(fenced, path.read_text(), flags=re.DOTALL | re.MULTILINE)
 
 
 def test_readme():
@@ -27,6 +30,13 @@ def test_readme():
     assert jax.tree.structure(policy) == jax.tree.structure(names["policy"])
     assert names["estimate"].credit["h1"].shape == (50, 200)
     assert names["estimate"].value.shape == (50,)
+
+
+def test_plan_of_the_readme(tmp_path):
+    [block] = code_blocks(ROOT / "README.md", "toml")
+    plan = tmp_path / "plan.toml"
+    plan.write_text(block)
+    assert len(read_plan(str(plan)).experiments) == 12
 
 
 def test_notation_names_what_exists():

@@ -48,9 +48,10 @@ def test_seeds_side_by_side_equal_each_alone(tmp_path):
     experiment = VAE(units=(3, 2), epochs=3, batch_size=12, eval_every=2, eval_samples=3)
     reporter = Quiet()
     summaries = together(tmp_path, experiment, reporter)
-    for seed, summary in zip(SEEDS, summaries, strict=True):
+    for seed in SEEDS[::2]:
         alone(tmp_path / "alone" / str(seed), experiment, seed)
         assert_same_run(tmp_path / str(seed), tmp_path / "alone" / str(seed))
+    for seed, summary in zip(SEEDS, summaries, strict=True):
         assert RunDirectory(tmp_path / str(seed)).read_summary() == summary
     elbos = [RunDirectory(tmp_path / str(s)).read_metrics()[0]["train_elbo"] for s in SEEDS]
     assert len(set(elbos)) == len(SEEDS)
@@ -74,7 +75,7 @@ def test_those_behind_catch_up_first(tmp_path):
     reporter = Stages()
     together(tmp_path, TINY, reporter)
     assert reporter.stages == [(0, 1), (1, 2), (2, 3)]  # epochs done, and runs
-    for seed in SEEDS:
+    for seed in SEEDS[:2]:
         alone(tmp_path / "alone" / str(seed), TINY, seed)
         assert_same_run(tmp_path / str(seed), tmp_path / "alone" / str(seed))
 
