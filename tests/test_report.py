@@ -128,6 +128,19 @@ def test_labels_say_what_differs_and_no_more(tmp_path):
     assert [group.variant for group in panel.groups] == [0, 1, 2]
 
 
+def test_what_most_have_in_common_goes_without_saying(tmp_path):
+    common = {"epochs": 2, "layers": 1}
+    for name in ("hnca", "reinforce"):
+        make_run(tmp_path / name, Bandit(name, units=200, **common))
+    make_run(tmp_path / "small", Bandit("hnca", units=50, **common))
+    (panel,) = panels(tmp_path)
+    assert [group.label for group in panel.groups] == ["hnca", "hnca, units 50", "reinforce"]
+    make_run(tmp_path / "other", Bandit("reinforce", units=50, **common))  # now, two of each
+    (panel,) = panels(tmp_path)
+    units = [f"{method}, units {n}" for method in ("hnca", "reinforce") for n in (200, 50)]
+    assert [group.label for group in panel.groups] == units
+
+
 # What is not in the means
 
 

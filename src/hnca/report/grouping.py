@@ -1,7 +1,7 @@
 """Which runs belong together: in a mean those that differ in nothing but the seed, in a panel the
 methods for one network, one data set and one length of training."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple
@@ -139,16 +139,26 @@ def _panel_key(run: Run) -> PanelKey:
 
 def _name_groups(panel: Panel) -> None:
     """Labels, an order, and numbers for those of the same method."""
-    differing = [
-        name
+    usual = {
+        name: _usual([repr(group.settings[name]) for group in panel.groups])
         for name in panel.groups[0].settings
-        if name != "estimator" and len({repr(group.settings[name]) for group in panel.groups}) > 1
-    ]
+        if name != "estimator"
+    }
     for group in panel.groups:
-        words = [said(name, group.settings[name]) for name in differing]
+        words = [
+            said(name, group.settings[name])
+            for name, value in usual.items()
+            if name in ABLATIONS or repr(group.settings[name]) != value
+        ]
         group.label = ", ".join([group.estimator, *filter(None, words)])
     panel.groups.sort(key=lambda group: (rank(group.estimator), group.ablated, group.label))
     count: dict[str, int] = defaultdict(int)
     for group in panel.groups:
         group.variant = count[group.estimator]
         count[group.estimator] += 1
+
+
+def _usual(values: list[str]) -> str | None:
+    """What more than half of them are, which goes without saying."""
+    [(value, count)] = Counter(values).most_common(1)
+    return value if 2 * count > len(values) else None
