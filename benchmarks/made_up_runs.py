@@ -9,6 +9,7 @@ import numpy as np
 
 from hnca.experiments import AbstractExperiment
 from hnca.files import write_json
+from hnca.report.paper import published_bounds
 from hnca.training import RunDirectory
 
 METHODS = ("reinforce", "reinforce+baseline", "loo", "disarm", "hnca", "hnca+baseline")  # to best
@@ -31,10 +32,12 @@ def make_run(
 
 
 def _config(experiment: AbstractExperiment, data: str) -> dict[str, Any]:
+    published = published_bounds()
+    fingerprint = published.fingerprint if data == published.dataset else "0" * 64
     return {
         "task": experiment.name,
         "settings": dataclasses.asdict(experiment),
-        "data": {"name": data, "fingerprint": "0" * 64, "source": "made up"},
+        "data": {"name": data, "fingerprint": fingerprint, "source": "made up"},
         "command": f"hnca train {experiment.name}",
         "versions": {"python": "3.11.0", "hnca": "0.1.0", "jax": "0.10.2"},
         "device": "1 x cpu, float32",

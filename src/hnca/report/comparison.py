@@ -70,9 +70,9 @@ def compare(panels: list[Panel]) -> list[Comparison]:
 
 
 def _compared(panel: Panel, group: Group, published: PublishedBounds) -> Comparison:
-    """A data set of another name is another task: the paper has no number for it."""
+    """Other images are another task, whatever they are called: the paper has no number for it."""
     key, ours, paper = panel.key, _bound(group), None
-    if key.data == published.dataset and not group.ablated:
+    if key.fingerprint == published.fingerprint and not group.ablated:
         paper = published.values.get((group.estimator, key.layers))
     length = group.settings["epochs"]
     found = _differences(group, ours, published) if ours and paper else []

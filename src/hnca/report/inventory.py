@@ -90,7 +90,8 @@ def versions_table(runs: list[Run]) -> Table:
     """Software, devices and data, and how many runs had them."""
     count: Counter[tuple[str, str]] = Counter()
     for run in runs:
-        count.update((name, str(value)) for name, value in run.versions.items())
+        found = (item for each in run.environments for item in each.items())
+        count.update(list(dict.fromkeys((name, str(value)) for name, value in found)))
         count["data", f"{run.data}, SHA-256 {run.fingerprint[:12]}..."] += 1
     order = list(dict.fromkeys(name for name, _ in count))
     found = sorted(count.items(), key=lambda item: order.index(item[0][0]))

@@ -15,6 +15,7 @@ class PublishedBounds(NamedTuple):
     about: str
     task: str
     dataset: str
+    fingerprint: str
     samples: int
     epochs: int
     values: dict[tuple[str, int], Interval]  # by method and layers
@@ -32,5 +33,6 @@ def published_bounds() -> PublishedBounds:
         if layers != "name"
     }
     source = f"{record['source']['paper']}: {table['where']}"
-    same = {name: table[name] for name in ("about", "task", "dataset", "samples", "epochs")}
+    names = ("about", "task", "dataset", "fingerprint", "samples", "epochs")
+    same = {name: table[name] for name in names}
     return PublishedBounds(source=source, values=values, **same)

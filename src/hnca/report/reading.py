@@ -1,4 +1,4 @@
-"""Finds and reads run directories. Nothing of JAX, no checkpoint."""
+"""Finds and reads run directories: no checkpoint, nothing that is compiled."""
 
 import math
 import os
@@ -13,6 +13,7 @@ from ..errors import UserError
 from ..experiments import AbstractExperiment, experiment_from
 from ..training import RunDirectory
 from .run import Curve, Run, identity
+from .words import VARIANCE
 
 MARKS = {"config.json", "metrics.jsonl"}  # one of these makes a directory a run
 
@@ -46,11 +47,22 @@ def find(paths: Sequence[Path]) -> list[Path]:
 
 
 def _below(top: Path) -> Iterator[Path]:
-    for directory, below, files in os.walk(top):
+    """Through links, too, though not in circles."""
+    seen: set[str] = set()
+    for directory, below, files in os.walk(top, onerror=_refuse, followlinks=True):
+        here = os.path.realpath(directory)
+        if here in seen:
+            below.clear()
+            continue
+        seen.add(here)
         if MARKS & set(files):
             below.clear()  # what is in a run is no run
             yield Path(directory)
         below[:] = [name for name in below if name[0] != "."]
+
+
+def _refuse(error: OSError) -> None:
+    raise error
 
 
 def read_all(
@@ -85,15 +97,30 @@ def _run(directory: RunDirectory) -> Run:
         experiment=experiment,
         data=str(config["data"]["name"]),
         fingerprint=str(config["data"]["fingerprint"]),
-        versions=config.get("versions", {}) | {"device": config.get("device")},
+        environments=[_environment(each) for each in [config, *config.get("earlier", [])]],
         curves=curves,
         summary=summary,
         done=len(curves["epoch"].epochs) if curves else 0,
         planned=_planned(experiment, curves),
     )
+    _check_measured(run)
     for record in (run.final, run.evaluation):
         _check_finite(directory.summary, np.array(list(record.values()), dtype=float))
     return run
+
+
+def _environment(record: dict[str, Any]) -> dict[str, Any]:
+    return record.get("versions", {}) | {"device": record.get("device")}
+
+
+def _check_measured(run: Run) -> None:
+    """Every epoch has what all epochs have, and the end of a run a test."""
+    measure = run.experiment.measure
+    for name in ("step", "seconds", f"train_{measure}", VARIANCE):
+        if run.done and (name not in run.curves or len(run.curves[name].epochs) != run.done):
+            raise UserError(f"metrics.jsonl has epochs without {name}")
+    if run.complete and f"test_{measure}" not in run.final:
+        raise UserError(f"summary.json has no test_{measure}")
 
 
 def _curves(entries: list[dict[str, Any]]) -> dict[str, Curve]:

@@ -25,8 +25,8 @@ class Run:
     experiment: AbstractExperiment
     data: str
     fingerprint: str
-    versions: dict[str, Any]
-    """Of the software, and the device."""
+    environments: list[dict[str, Any]]
+    """Versions of the software, and the device; the latest, then those in which it was before."""
     curves: dict[str, Curve]
     summary: dict[str, Any]
     done: int

@@ -1,4 +1,5 @@
-"""A report on disk: the page, the figures and the spreadsheet, all of them or nothing."""
+"""A report on disk: the page, the figures and the spreadsheet. The new one is complete before an
+older one goes."""
 
 import shutil
 from collections.abc import Callable
