@@ -17,11 +17,11 @@ from hnca.errors import UserError
 from hnca.experiments import VAE, Bandit, ConvBandit
 from hnca.report import find, read_all, write_report
 from hnca.report.comparison import compare
+from hnca.report.drawings import drawings
 from hnca.report.figures import draw
 from hnca.report.grouping import panels_of
 from hnca.report.interactive import POINTS, curves_data
 from hnca.report.paper import published_bounds
-from hnca.report.plans import plans
 from hnca.report.statistics import Interval, interval
 
 
@@ -310,7 +310,7 @@ def test_last_values_do_not_overlap_and_ablations_have_their_own_figure(tmp_path
         make_run(tmp_path / method, VAE(epochs=3, layers=2, estimator=method))
         make_run(tmp_path / f"b{seed}", Bandit(epochs=3, seed=seed))
     make_run(tmp_path / "ablated", VAE(epochs=3, layers=2, prune_children=False))
-    found = {plan.name: plan for plan in plans(panels(tmp_path))}
+    found = {each.name: each for each in drawings(panels(tmp_path))}
     assert list(found) == ["bandit-mnist", "vae-ablation-mnist", "vae-mnist"]
     whole, ablated = found["vae-mnist"].rows[0], found["vae-ablation-mnist"].rows[0]
     assert len(whole.groups) == 5

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .colors import COLORS, color, dashes, mark
+from .drawings import Drawing
 from .grouping import Group, MeanCurve
-from .plans import Plan
 from .words import VARIANCE
 
 SIZE = 8  # of the letters of a last value, in points
@@ -16,15 +16,15 @@ DECIMALS = {"accuracy": 3, "elbo": 1}
 START = 20  # an ELBO begins so low that the rest would look flat: a 20th of it is off the axis
 
 
-def draw(plan: Plan) -> Any:
+def draw(drawing: Drawing) -> Any:
     """The figure."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 3.1 * len(plan.rows) + 0.6), layout="constrained")
-    grid = figure.subplots(len(plan.rows), 2, squeeze=False)
+    figure = Figure(figsize=(10, 3.1 * len(drawing.rows) + 0.6), layout="constrained")
+    grid = figure.subplots(len(drawing.rows), 2, squeeze=False)
     texts: dict[Any, list] = {}
-    for row, (objective, variance) in zip(plan.rows, grid, strict=True):
-        texts[objective] = _objective(objective, plan.measure, row.groups)
+    for row, (objective, variance) in zip(drawing.rows, grid, strict=True):
+        texts[objective] = _objective(objective, drawing.measure, row.groups)
         texts[variance] = _variance(variance, row.groups)
         for axes in (objective, variance):
             _dress(axes, row.title)

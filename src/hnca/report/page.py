@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import inventory, tables
+from .drawings import Drawing
 from .grouping import Panel
 from .interactive import POINTS, curves_data
-from .plans import Plan
 from .reading import Collection
 
 
@@ -25,7 +25,7 @@ class Picture(NamedTuple):
 
 
 def page(
-    collection: Collection, panels: list[Panel], figures: list[Plan], aside: Path, out: Path
+    collection: Collection, panels: list[Panel], figures: list[Drawing], aside: Path, out: Path
 ) -> str:
     """The page's text, with the figures that were drawn aside, and links as from `out`."""
     from jinja2 import Environment, PackageLoader
@@ -43,7 +43,7 @@ def page(
         lonely=any(len(group.runs) == 1 for panel in panels for group in panel.groups),
         curves=curves_data(panels),
         points=POINTS,
-        figures=[_picture(aside, plan) for plan in figures],
+        figures=[_picture(aside, drawing) for drawing in figures],
         bounds=tables.bounds_table(panels),
         finals=tables.final_tables(panels),
         runs=inventory.runs_table(collection, out),
@@ -79,6 +79,6 @@ def _counts(collection: Collection) -> dict[str, Any]:
     return {"all": sum(count.values()), **{word: n for word, n in count.items() if n}}
 
 
-def _picture(aside: Path, plan: Plan) -> Picture:
-    png = (aside / "figures" / f"{plan.name}.png").read_bytes()
-    return Picture(plan.name, plan.title, CAPTIONS[plan.measure], base64.b64encode(png).decode())
+def _picture(aside: Path, drawing: Drawing) -> Picture:
+    png = base64.b64encode((aside / "figures" / f"{drawing.name}.png").read_bytes()).decode()
+    return Picture(drawing.name, drawing.title, CAPTIONS[drawing.measure], png)

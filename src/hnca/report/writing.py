@@ -7,10 +7,10 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..files import move_directory, write_figure, write_whole
+from .drawings import drawings
 from .figures import draw
 from .grouping import panels_of
 from .page import page
-from .plans import plans
 from .reading import Collection
 from .spreadsheet import results
 
@@ -27,12 +27,12 @@ def write_report(
     aside = out.with_name(f".{out.name}.aside")
     shutil.rmtree(aside, ignore_errors=True)
     (aside / "figures").mkdir(parents=True)
-    figures = plans(panels)
-    for plan in figures:
-        say(f"drawing {plan.title}")
-        figure = draw(plan)
+    figures = drawings(panels)
+    for drawing in figures:
+        say(f"drawing {drawing.title}")
+        figure = draw(drawing)
         for ending, dpi in ((".png", 130), (".pdf", 300)):
-            write_figure(aside / "figures" / f"{plan.name}{ending}", figure, dpi=dpi)
+            write_figure(aside / "figures" / f"{drawing.name}{ending}", figure, dpi=dpi)
     write_whole(aside / "results.csv", results(collection).encode())
     write_whole(aside / "index.html", page(collection, panels, figures, aside, out).encode())
     names = sorted(path.relative_to(aside).as_posix() for path in _files(aside))

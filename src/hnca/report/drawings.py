@@ -14,7 +14,7 @@ class Row(NamedTuple):
     groups: list[Group]
 
 
-class Plan(NamedTuple):
+class Drawing(NamedTuple):
     """A figure to draw."""
 
     name: str
@@ -23,15 +23,15 @@ class Plan(NamedTuple):
     rows: list[Row]
 
 
-def plans(panels: list[Panel]) -> list[Plan]:
+def drawings(panels: list[Panel]) -> list[Drawing]:
     """A figure for each task and data set, and one for its ablations; of complete runs only."""
-    found: dict[str, Plan] = {}
+    found: dict[str, Drawing] = {}
     for panel in panels:
         for subject, groups in _subjects([group for group in panel.groups if group.runs]):
             name = re.sub(r"[^\w.-]+", "-", f"{panel.key.task}{subject}-{panel.data}")
             title = f"{panel.key.task}{subject} on {panel.data}"
-            plan = found.setdefault(name, Plan(name, title, panel.measure, []))
-            plan.rows.append(Row(_title(panel, groups), groups))
+            drawing = found.setdefault(name, Drawing(name, title, panel.measure, []))
+            drawing.rows.append(Row(_title(panel, groups), groups))
     return [found[name] for name in sorted(found)]
 
 
