@@ -23,7 +23,7 @@ from .directory import RunDirectory
 from .engine import Engine
 from .epoch import Metrics, TrainState
 from .signals import Interrupted, StopRequest, listening
-from .under_way import Run, configuration
+from .under_way import Run, configuration, in_common
 
 Entry = dict[str, Any]
 
@@ -66,16 +66,15 @@ def train_side_by_side(
 ) -> list[dict[str, Any]]:
     """The same for runs that differ in their seed alone, in one program. Each ends in what it
     would have ended in by itself, to rounding; those that are behind catch up first."""
-    for run in runs:
-        run.experiment.check()
-        if replace(run.experiment, seed=0) != replace(runs[0].experiment, seed=0):
-            raise ValueError("runs side by side may differ in their seed only")
-    engine = Engine(runs[0].experiment, data, devices)
+    devices = devices or Devices()
+    configs = [configuration(run.experiment, data, command, devices) for run in runs]
+    hosts.agree([in_common(config) for config in configs])  # so that what follows fails in all
+    _check(runs)
     with ExitStack() as held, listening() as request:
         for run in runs:
             hosts.from_first(lambda run=run: held.enter_context(run.directory.lock()))
-        for run in runs:
-            config = configuration(run.experiment, data, command, engine.devices)
+        engine = Engine(runs[0].experiment, data, devices)
+        for run, config in zip(runs, configs, strict=True):
             run.open(config, engine.start(run.experiment.seed))
         try:
             for group, until in _stages(runs, engine.epochs):
@@ -86,6 +85,13 @@ def train_side_by_side(
                 run.draw()
             raise
         return [run.summary() or run.finish(_last_test(engine, run)) for run in runs]
+
+
+def _check(runs: Sequence[Run]) -> None:
+    for run in runs:
+        run.experiment.check()
+        if replace(run.experiment, seed=0) != replace(runs[0].experiment, seed=0):
+            raise ValueError("runs side by side may differ in their seed only")
 
 
 def _stages(runs: Sequence[Run], epochs: int) -> Iterator[tuple[list[Run], int]]:
