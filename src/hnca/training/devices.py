@@ -29,10 +29,12 @@ class Devices:
         mine: dict[int, list] = {}
         for device in jax.devices():
             mine.setdefault(device.process_index, []).append(device)
-        fewest = min(len(devices) for devices in mine.values())
-        if (most := hosts.largest(count)) > fewest:  # in one process: then all refuse
+        there, *others = {len(devices) for devices in mine.values()}
+        if others:  # JAX needs this to let processes talk at all
+            raise UserError("all processes must have the same number of devices")
+        if (most := hosts.largest(count)) > there:  # in one process: then all refuse
             raise UserError(
-                f"--devices {most}, but there are {fewest}: take fewer, or make more of a CPU by "
+                f"--devices {most}, but there are {there}: take fewer, or make more of a CPU by "
                 f"XLA_FLAGS=--xla_force_host_platform_device_count={most}"
             )
         return Devices([device for devices in mine.values() for device in devices[:count]])

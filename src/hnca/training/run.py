@@ -40,7 +40,7 @@ class Reporter(Protocol):
         behind have caught up, and the others join them."""
 
     def epoch(self, entry: Entry) -> None:
-        """An epoch is over. Of runs side by side, the means."""
+        """An epoch is over. Of runs side by side, the means, and the time of all of them."""
 
 
 def train(
@@ -120,7 +120,7 @@ def _advance(
                 run.record(entry)
         if not all(good):
             raise _no_longer_finite(group, good, epoch)
-        reporter.epoch(_mean(entries))
+        reporter.epoch(_overall(entries))
 
 
 def _prepare(engine: Engine, group: list[Run], done: int, reporter: Reporter) -> None:
@@ -137,7 +137,7 @@ def _prepare(engine: Engine, group: list[Run], done: int, reporter: Reporter) ->
 def _epoch(
     engine: Engine, group: list[Run], epoch: int, wait: Callable[[PyTree], None]
 ) -> list[Entry]:
-    """One epoch of the runs, and its test where one is due. The time is that of all together."""
+    """One epoch of the runs, and its test where one is due. Each has its share of the time."""
     began = time.perf_counter()
     seeds = [run.experiment.seed for run in group]
     results = engine.train([run.state for run in group], seeds, epoch)
@@ -151,8 +151,8 @@ def _epoch(
         tested = engine.test([run.state.graph for run in group], seeds, epoch)
         wait(tested)
         entries = [entry | _floats(test) for entry, test in zip(entries, tested, strict=True)]
-    seconds = time.perf_counter() - began
-    return [entry | {"seconds": seconds} for entry in entries]
+    share = (time.perf_counter() - began) / len(group)
+    return [entry | {"seconds": share} for entry in entries]
 
 
 def _wait(results: PyTree, tell: Callable[[], None]) -> None:
@@ -166,12 +166,12 @@ def _floats(metrics: Metrics) -> dict[str, float]:
     return {name: float(value) for name, value in metrics.items()}
 
 
-def _mean(entries: list[Entry]) -> Entry:
-    """What is measured, over runs side by side."""
+def _overall(entries: list[Entry]) -> Entry:
+    """Of runs side by side, the means of what is measured, and the time of all of them."""
     first, *_ = entries
     counted = ("epoch", "step")
     means = {name: fmean(entry[name] for entry in entries) for name in first if name not in counted}
-    return first | means
+    return first | means | {"seconds": sum(entry["seconds"] for entry in entries)}
 
 
 def _is_finite(state: TrainState, entry: Entry) -> bool:
