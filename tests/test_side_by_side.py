@@ -18,6 +18,12 @@ SEEDS = (0, 7)
 CHEAP = replace(TINY, estimator="reinforce")  # where it does not matter which: fast to compile
 
 
+@pytest.fixture
+def no_curves(monkeypatch):
+    """They take a second each to draw."""
+    monkeypatch.setattr("hnca.training.under_way.draw_curves", lambda *_: None)
+
+
 def alone(path, experiment, seed, reporter=None):
     return train(replace(experiment, seed=seed), DATA, RunDirectory(path), reporter or Quiet())
 
@@ -45,7 +51,7 @@ def assert_same_run(path, other):
             np.testing.assert_allclose(one[name], two[name], rtol=1e-8, atol=1e-12)
 
 
-def test_seeds_side_by_side_equal_each_alone(tmp_path):
+def test_seeds_side_by_side_equal_each_alone(tmp_path, no_curves):
     experiment = VAE(units=(3,), epochs=3, batch_size=12, eval_every=2, eval_samples=1)
     reporter = Quiet()
     summaries = together(tmp_path, experiment, reporter)
@@ -69,7 +75,7 @@ class Stages(Quiet):
         self.stages.append((done, steps // 4))  # a run has 4 steps
 
 
-def test_those_behind_catch_up_first(tmp_path):
+def test_those_behind_catch_up_first(tmp_path, no_curves):
     """From runs that were left, alone, after no, one and two epochs."""
     for seed, epoch in ((1, 1), (7, 2)):
         with pytest.raises(Killed):
@@ -81,7 +87,7 @@ def test_those_behind_catch_up_first(tmp_path):
     assert_same_run(tmp_path / "1", tmp_path / "alone")
 
 
-def test_one_that_is_no_longer_finite_is_named_and_the_others_are_kept(tmp_path):
+def test_one_that_is_no_longer_finite_is_named_and_the_others_are_kept(tmp_path, no_curves):
     """So that they can go on alone, for example."""
     with pytest.raises(Killed):
         together(tmp_path, CHEAP, DiesAfter(1))
