@@ -70,10 +70,10 @@ def train_side_by_side(
     configs = [configuration(run.experiment, data, command, devices) for run in runs]
     hosts.agree([in_common(config) for config in configs])  # so that what follows fails in all
     _check(runs)
+    engine = Engine(runs[0].experiment, data, devices)  # what it refuses leaves no directory
     with ExitStack() as held, listening() as request:
         for run in runs:
             hosts.from_first(lambda run=run: held.enter_context(run.directory.lock()))
-        engine = Engine(runs[0].experiment, data, devices)
         for run, config in zip(runs, configs, strict=True):
             run.open(config, engine.start(run.experiment.seed))
         try:
