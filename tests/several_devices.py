@@ -3,13 +3,17 @@
     python several_devices.py OUT --devices 2
     python several_devices.py OUT --coordinator HOST:PORT --processes 2 --process 0
 
-Trains on one device in `OUT/1`, on two in `OUT/2`, in two processes (a VAE) in `OUT/processes`.
+Trains on one device in `OUT/1`, on two in `OUT/2`, in two processes (a bandit) in `OUT/processes`;
+and says what each of the processes is told of what befalls one of them.
 """
 
 import json
 import re
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import tyro
@@ -17,14 +21,14 @@ import tyro
 from hnca.cli.hardware import Hardware
 from hnca.cli.progress import reporter
 from hnca.experiments import VAE, AbstractExperiment, Bandit
-from hnca.training import Devices, Engine, RunDirectory, train
+from hnca.training import Devices, Engine, RunDirectory, hosts, train
 from test_runs import DATA
 
 # Plain gradient steps: Adam divides by the size of a gradient, and makes much of one that is
 # nothing but rounding.
 COMMON = {"epochs": 2, "batch_size": 10, "optimizer": "sgd", "learning_rate": 0.1}
-BANDIT = Bandit(layers=1, units=4, **COMMON)
-DISCRETE_VAE = VAE(units=(4, 3), eval_every=1, eval_samples=3, **COMMON)
+BANDIT = Bandit(layers=1, units=4, estimator="reinforce", **COMMON)
+DISCRETE_VAE = VAE(units=(3,), eval_every=1, eval_samples=1, **COMMON)
 
 
 class Observed(Engine):
@@ -45,11 +49,30 @@ def run(out: Path, devices: Devices, *experiments: AbstractExperiment) -> None:
         train(experiment, DATA, directory, reporter(experiment), devices=devices)
 
 
+def fail_apart(again: Callable[[Bandit], Any]) -> None:
+    """In ways that only one of the processes can know of."""
+    process = jax.process_index()
+    attempts = {
+        "settings": lambda: again(replace(BANDIT, seed=process)),
+        "directory": lambda: again(replace(BANDIT, seed=5)),
+        "first": lambda: hosts.from_first(lambda: {}["lost"]),
+        "second": lambda: hosts.together(lambda: ["here"][process]),
+    }
+    for name, attempt in attempts.items():
+        try:
+            attempt()
+        except Exception as error:
+            print(f"{name}: {type(error).__name__}: {error}")
+
+
 def main() -> None:
     out, *flags = sys.argv[1:]
     devices = tyro.cli(Hardware, args=flags).claim()
     if jax.process_count() > 1:
-        run(Path(out) / "processes", devices, DISCRETE_VAE)
+        again = lambda experiment: run(Path(out) / "processes", devices, experiment)
+        again(replace(BANDIT, epochs=1))
+        again(BANDIT)
+        fail_apart(again)
     else:
         run(Path(out) / "2", devices, BANDIT, DISCRETE_VAE)
         run(Path(out) / "1", Devices(), BANDIT, DISCRETE_VAE)
@@ -57,4 +80,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     sys.modules["hnca.training.run"].Engine = Observed
+    sys.modules["hnca.training.under_way"].draw_curves = lambda *_: None  # which takes a while
     main()

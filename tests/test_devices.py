@@ -35,9 +35,9 @@ def start(*command, environment=os.environ) -> subprocess.Popen:
     )
 
 
-def start_two(*command, environment=os.environ) -> list[subprocess.Popen]:
+def start_two(*command, second=(), environment=os.environ) -> list[subprocess.Popen]:
     """Two processes that talk to each other. One is told by flags where, the other by the
-    environment."""
+    environment; and the other may be given more of a command."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -45,7 +45,7 @@ def start_two(*command, environment=os.environ) -> list[subprocess.Popen]:
     flags = ["--coordinator", f"127.0.0.1:{port}", "--processes", 2, "--process", 0]
     return [
         start(*command, *flags, environment=environment),
-        start(*command, environment=environment | there | {"JAX_PROCESS_ID": "1"}),
+        start(*command, *second, environment=environment | there | {"JAX_PROCESS_ID": "1"}),
     ]
 
 
@@ -66,22 +66,34 @@ def test_devices_that_are_not_there_are_refused():
 
 def test_a_spread_run_equals_that_of_one_device(tmp_path):
     """One test, for the sake of its processes: one that trains on two devices and on one, and two
-    that train together."""
+    that train together, go on, and fail."""
     processes = [start(SCRIPT, tmp_path, "--devices", 2), *start_two(SCRIPT, tmp_path)]
     alone, first, second = [said(process) for process in processes]
     for task in ("bandit", "vae"):
         assert_same_run(tmp_path / "1" / task, tmp_path / "2" / task)
         assert images(alone, task, devices=1) == (10, 12)
         assert images(alone, task, devices=2) == (5, 6)
-    assert_same_run(tmp_path / "1" / "vae", tmp_path / "processes" / "vae")
-    assert images(first, "vae", devices=2) == images(second, "vae", devices=2) == (5, 6)
-    told = [
-        RunDirectory(each / "vae").read_config()["device"] for each in sorted(tmp_path.iterdir())
-    ]
+    assert_same_run(tmp_path / "1" / "bandit", tmp_path / "processes" / "bandit")
+    assert images(first, "bandit", devices=2) == images(second, "bandit", devices=2) == (5, 6)
+    bandits = [RunDirectory(each / "bandit") for each in sorted(tmp_path.iterdir())]
+    told = [each.read_config()["device"] for each in bandits]
     expected = ["1 x cpu", "2 x cpu", "2 x cpu in 2 processes"]
     assert told == [f"{devices}, float32" for devices in expected]
     assert "epoch 2/2" in first
     assert "epoch 2/2" not in second  # one speaks for all
+    assert "going on after epoch 1" in first
+    assert_told_of_failures(first, second)
+
+
+def assert_told_of_failures(first, second):
+    """What befalls one process is an error in the other."""
+    for words, by in ((first, ""), (second, "process 0: ")):
+        assert "settings: UserError: the processes have different settings" in words
+        assert re.search(rf"directory: UserError: {by}/.* holds a run with seed 0, not 5", words)
+    assert "first: KeyError: 'lost'" in first
+    assert "first: UserError: process 0: 'lost'" in second
+    assert "second: UserError: another process failed" in first
+    assert "second: IndexError" in second
 
 
 def assert_same_run(one, other):
@@ -111,25 +123,21 @@ def images(words, task, devices):
 
 
 def test_one_process_is_told_to_stop_and_all_do(tmp_path, stripes, environment):
-    """Then a single one goes on, though with a word about bits."""
     settings = ["--dataset", stripes, "--epochs", 400, "--out", tmp_path, "--batch-size", 24]
-    command = ["-m", "hnca", *TRAIN, *settings]
-    first, second = start_two(*command, environment=environment)
+    settings += ["--estimator", "reinforce"]
+    first, second = start_two("-m", "hnca", *TRAIN, *settings, environment=environment)
     metrics = tmp_path / "metrics.jsonl"
     wait_for(first, lambda: lines(metrics) >= 2)
     second.send_signal(signal.SIGINT)
     assert "Go on with" in said(first, 130)
     assert "Traceback" not in said(second, 130)
-    done = lines(metrics)
-    assert 2 <= done < 400
-    last = said(start(*command, "--epochs", done + 1, "--devices", 2, environment=environment))
-    assert "bits may differ" in last
-    assert f"going on after epoch {done}" in last
-    assert lines(metrics) == done + 1
+    assert 2 <= lines(metrics) < 400
 
 
-def test_what_the_first_process_refuses_stops_all(tmp_path, stripes, environment):
-    command = ["-m", "hnca", *TRAIN, "--dataset", stripes, "--out", tmp_path]
-    with RunDirectory(tmp_path).lock():
-        for process in start_two(*command, environment=environment):
-            assert "another process is at work" in said(process, 1)
+def test_processes_that_were_given_different_runs_do_not_wait(tmp_path, stripes, environment):
+    """Not for each other, nor for JAX to end them."""
+    command = ["-m", "hnca", *TRAIN, "--dataset", stripes, "--out", tmp_path, "--seeds", 0]
+    for process in start_two(*command, second=[1], environment=environment):
+        [error] = re.findall(r"^(?:error|Traceback|[FE]\d{4} ).*", said(process, 1), re.MULTILINE)
+        assert error.startswith("error: the processes have different settings")
+    assert not list(tmp_path.iterdir())

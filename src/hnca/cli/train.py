@@ -65,12 +65,16 @@ def _name(experiment: AbstractExperiment) -> str:
 def _train(kind: type[AbstractExperiment], arguments: list[str]) -> None:
     experiment, place, hardware = parse_settings(kind, arguments)
     runs = place.runs(experiment)
-    for each in runs.values():
-        each.check()
     devices = hardware.claim()
     from ..data import load
+    from ..training import hosts
 
-    data = load(experiment.dataset, place.data_dir, say=print)
+    def prepare() -> Dataset:
+        for each in runs.values():
+            each.check()
+        return load(experiment.dataset, place.data_dir, say=print)
+
+    data = hosts.together(prepare)
     command = f"{program()} {shlex.join(['train', kind.name, *arguments])}"
     run(runs, data, command, devices)
 

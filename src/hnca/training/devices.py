@@ -11,6 +11,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
 from ..errors import UserError
+from . import hosts
 
 AXIS = "examples"
 
@@ -28,11 +29,13 @@ class Devices:
         mine: dict[int, list] = {}
         for device in jax.devices():
             mine.setdefault(device.process_index, []).append(device)
-        fewest = min(len(devices) for devices in mine.values())
-        if count > fewest:
+        there, *others = {len(devices) for devices in mine.values()}
+        if others:  # JAX needs this to let processes talk at all
+            raise UserError("all processes must have the same number of devices")
+        if (most := hosts.largest(count)) > there:  # in one process: then all refuse
             raise UserError(
-                f"--devices {count}, but there are {fewest}: take fewer, or make more of a CPU by "
-                f"XLA_FLAGS=--xla_force_host_platform_device_count={count}"
+                f"--devices {most}, but there are {there}: take fewer, or make more of a CPU by "
+                f"XLA_FLAGS=--xla_force_host_platform_device_count={most}"
             )
         return Devices([device for devices in mine.values() for device in devices[:count]])
 
@@ -42,8 +45,8 @@ class Devices:
     def __str__(self) -> str:
         owners = {device.process_index for device in self.mesh.devices.flat}
         kind = self.mesh.devices.flat[0].device_kind
-        hosts = f" in {len(owners)} processes" if len(owners) > 1 else ""
-        return f"{len(self)} x {kind}{hosts}"
+        where = f" in {len(owners)} processes" if len(owners) > 1 else ""
+        return f"{len(self)} x {kind}{where}"
 
     def everywhere(self, tree: PyTree) -> PyTree:
         """The same arrays, whole on every device."""

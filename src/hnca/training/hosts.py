@@ -1,13 +1,14 @@
 """Several processes that train one run together, on one machine or on many.
 
 All take the same way through the same code. The first one alone has the run's directory, and what
-it reads there, or fails with, it tells the others: they need no file system in common. One that is
-asked to stop stops them all; one that is killed leaves the others waiting, until JAX ends them.
+it reads there, or fails with, it tells the others: they need no file system in common. One that
+fails or is asked to stop stops them all; one that is killed leaves the others waiting, until JAX
+ends them.
 """
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import equinox as eqx
 import jax
@@ -17,6 +18,8 @@ from jaxtyping import PyTree
 
 from ..errors import UserError
 from .checkpoint import from_numpy, to_numpy
+
+Made = TypeVar("Made")
 
 PATIENCE = 30  # seconds until a process that left is missed
 
@@ -33,9 +36,8 @@ def join(coordinator: str | None, processes: int | None, process: int | None) ->
             shutdown_timeout_seconds=PATIENCE,
         )
     except (ValueError, RuntimeError) as error:
-        reason = str(error).partition("\n")[0]
         raise UserError(
-            f"the processes did not find each other ({reason}): each needs --coordinator, "
+            f"the processes did not find each other ({_reason(error)}): each needs --coordinator, "
             "--processes and --process, or Slurm or MPI to tell them"
         ) from None
 
@@ -49,18 +51,38 @@ def from_first(make: Callable[[], Any]) -> Any:
     """What is made in the first process, in all of them; its failures, too. None or JSON."""
     if jax.process_count() == 1:
         return make()
-    made, failure = None, None
-    if is_first():
-        try:
-            made = make()
-        except (UserError, OSError) as error:
-            failure = error
-    told = _told({"made": made, "failed": str(failure) if failure else None})
+    made, failure = _tried(make) if is_first() else (None, None)
+    told = _told({"made": made, "failed": failure and _reason(failure)})
     if failure:
         raise failure
     if told["failed"]:
         raise UserError(f"process 0: {told['failed']}")
     return told["made"]
+
+
+def together(make: Callable[[], Made]) -> Made:
+    """What each process makes, such as data that it loads, once all of them have made it. What
+    one of them fails with stops them all."""
+    if jax.process_count() == 1:
+        return make()
+    made, failure = _tried(make)
+    failed = largest(int(failure is not None))
+    if failure:
+        raise failure
+    if failed:
+        raise UserError("another process failed: see what it says")
+    return cast(Made, made)
+
+
+def _tried(make: Callable[[], Made]) -> tuple[Made | None, Exception | None]:
+    try:
+        return make(), None
+    except Exception as error:  # whatever it is: the others must not wait for this process
+        return None, error
+
+
+def _reason(error: Exception) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__
 
 
 def _told(record: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from .directory import RunDirectory
 from .engine import Engine
 from .epoch import Metrics, TrainState
 from .signals import Interrupted, StopRequest, listening
-from .under_way import Run, configuration
+from .under_way import Run, configuration, in_common
 
 Entry = dict[str, Any]
 
@@ -40,7 +40,7 @@ class Reporter(Protocol):
         behind have caught up, and the others join them."""
 
     def epoch(self, entry: Entry) -> None:
-        """An epoch is over. Of runs side by side, the means."""
+        """An epoch is over. Of runs side by side, the means, and the time of all of them."""
 
 
 def train(
@@ -66,16 +66,15 @@ def train_side_by_side(
 ) -> list[dict[str, Any]]:
     """The same for runs that differ in their seed alone, in one program. Each ends in what it
     would have ended in by itself, to rounding; those that are behind catch up first."""
-    for run in runs:
-        run.experiment.check()
-        if replace(run.experiment, seed=0) != replace(runs[0].experiment, seed=0):
-            raise ValueError("runs side by side may differ in their seed only")
-    engine = Engine(runs[0].experiment, data, devices)
+    devices = devices or Devices()
+    configs = [configuration(run.experiment, data, command, devices) for run in runs]
+    hosts.agree([in_common(config) for config in configs])  # so that what follows fails in all
+    _check(runs)
+    engine = Engine(runs[0].experiment, data, devices)  # what it refuses leaves no directory
     with ExitStack() as held, listening() as request:
         for run in runs:
             hosts.from_first(lambda run=run: held.enter_context(run.directory.lock()))
-        for run in runs:
-            config = configuration(run.experiment, data, command, engine.devices)
+        for run, config in zip(runs, configs, strict=True):
             run.open(config, engine.start(run.experiment.seed))
         try:
             for group, until in _stages(runs, engine.epochs):
@@ -86,6 +85,13 @@ def train_side_by_side(
                 run.draw()
             raise
         return [run.summary() or run.finish(_last_test(engine, run)) for run in runs]
+
+
+def _check(runs: Sequence[Run]) -> None:
+    for run in runs:
+        run.experiment.check()
+        if replace(run.experiment, seed=0) != replace(runs[0].experiment, seed=0):
+            raise ValueError("runs side by side may differ in their seed only")
 
 
 def _stages(runs: Sequence[Run], epochs: int) -> Iterator[tuple[list[Run], int]]:
@@ -114,7 +120,7 @@ def _advance(
                 run.record(entry)
         if not all(good):
             raise _no_longer_finite(group, good, epoch)
-        reporter.epoch(_mean(entries))
+        reporter.epoch(_overall(entries))
 
 
 def _prepare(engine: Engine, group: list[Run], done: int, reporter: Reporter) -> None:
@@ -131,7 +137,7 @@ def _prepare(engine: Engine, group: list[Run], done: int, reporter: Reporter) ->
 def _epoch(
     engine: Engine, group: list[Run], epoch: int, wait: Callable[[PyTree], None]
 ) -> list[Entry]:
-    """One epoch of the runs, and its test where one is due. The time is that of all together."""
+    """One epoch of the runs, and its test where one is due. Each has its share of the time."""
     began = time.perf_counter()
     seeds = [run.experiment.seed for run in group]
     results = engine.train([run.state for run in group], seeds, epoch)
@@ -145,8 +151,8 @@ def _epoch(
         tested = engine.test([run.state.graph for run in group], seeds, epoch)
         wait(tested)
         entries = [entry | _floats(test) for entry, test in zip(entries, tested, strict=True)]
-    seconds = time.perf_counter() - began
-    return [entry | {"seconds": seconds} for entry in entries]
+    share = (time.perf_counter() - began) / len(group)
+    return [entry | {"seconds": share} for entry in entries]
 
 
 def _wait(results: PyTree, tell: Callable[[], None]) -> None:
@@ -160,12 +166,12 @@ def _floats(metrics: Metrics) -> dict[str, float]:
     return {name: float(value) for name, value in metrics.items()}
 
 
-def _mean(entries: list[Entry]) -> Entry:
-    """What is measured, over runs side by side."""
+def _overall(entries: list[Entry]) -> Entry:
+    """Of runs side by side, the means of what is measured, and the time of all of them."""
     first, *_ = entries
     counted = ("epoch", "step")
     means = {name: fmean(entry[name] for entry in entries) for name in first if name not in counted}
-    return first | means
+    return first | means | {"seconds": sum(entry["seconds"] for entry in entries)}
 
 
 def _is_finite(state: TrainState, entry: Entry) -> bool:

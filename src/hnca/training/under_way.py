@@ -38,8 +38,6 @@ class Run:
     def open(self, config: dict[str, Any], start: TrainState) -> None:
         """Takes it from where it was left, or from the start. Only epochs that were both measured
         and saved count; what came after will be measured again."""
-        same = {name: config[name] for name in ("task", "settings", "versions", "device")}
-        hosts.agree(same | {"fingerprint": config["data"]["fingerprint"]})
         self.state = start
         self.entries = hosts.from_first(lambda: self._read(config))
         self.state = hosts.state_of_first(self.state)
@@ -100,3 +98,9 @@ def configuration(
         "device": f"{devices}, {jnp.zeros(()).dtype}",
     }
     return json.loads(json.dumps(record))  # as it will be read again: lists for tuples
+
+
+def in_common(config: dict[str, Any]) -> dict[str, Any]:
+    """What must be the same in all processes of a run."""
+    same = {name: config[name] for name in ("task", "settings", "versions", "device")}
+    return same | {"fingerprint": config["data"]["fingerprint"]}
