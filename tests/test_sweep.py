@@ -9,12 +9,13 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
 from hnca.cli import main
-from hnca.experiments import VAE, Bandit
+from hnca.errors import UserError
+from hnca.experiments import EXPERIMENTS, VAE, Bandit, run_name
 from hnca.sweep import Run, Scheduler, built_in, make_engine, narrowed, read_plan, runs_of
 from hnca.sweep.engines import AbstractEngine, shared_out
 from hnca.sweep.pace import Pace, program
@@ -198,17 +199,40 @@ def test_help_teaches(capsys):
 # Runs
 
 
-def test_names_are_those_of_train_and_tell_what_differs():
-    both = [Bandit(layers=2), Bandit(layers=2, learning_rate=0.01), Bandit(seed=1)]
-    names = [run.name for run in runs_of(both)]
-    assert names == [
-        "bandit-2-hnca+baseline-mnist-0",
-        "bandit-2-hnca+baseline-learning-rate-0.01-mnist-0",
-        "bandit-3-hnca+baseline-mnist-1",
-    ]
-    places = [Bandit(dataset="/a/own"), Bandit(dataset="/b/own"), Bandit(units=7, dataset="/a/own")]
-    assert len({run.name for run in runs_of(places)}) == 3
-    assert all("/" not in run.name for run in runs_of(places))
+def test_a_name_tells_every_setting_that_is_not_the_papers():
+    """And so does not depend on what else is in the plan."""
+    names = {
+        Bandit(layers=2): "bandit-2-hnca+baseline-mnist-0",
+        Bandit(layers=2, learning_rate=3e-4): "bandit-2-hnca+baseline-learning-rate-0.0003-mnist-0",
+        Bandit(units=7, dataset="/a/own/", seed=1): "bandit-3-hnca+baseline-units-7-own-1",
+        VAE(layers=2, epochs=3, estimator="loo"): "vae-2-loo-mnist-0",
+        VAE(units=(2,), optimizer="sgd"): "vae-2-units-hnca+baseline-optimizer-sgd-mnist-0",
+    }
+    assert {run.experiment: run.name for run in runs_of(list(names))} == names
+
+
+@pytest.mark.parametrize("kind", EXPERIMENTS.values())
+def test_every_setting_of_its_own_makes_another_name(kind):
+    values = {"estimator": "reinforce", "optimizer": "sgd", "learning_rate": 1e-4 + 1e-18}
+    values |= {"units": (7,)} if kind is VAE else {}
+    values |= dict.fromkeys(("prune_children", "downstream_only"), False)
+    for field in fields(kind):
+        if field.name not in ("epochs", "updates"):
+            other = values.get(field.name, "own" if field.name == "dataset" else 4)
+            assert run_name(kind(**{field.name: other})) != run_name(kind()), field.name
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "setting"),
+    [
+        (Bandit(dataset="/a/own"), Bandit(dataset="/b/own"), "dataset"),
+        (Bandit(epochs=1), Bandit(epochs=2), "epochs"),
+        (VAE(), VAE(layers=1), "layers"),
+    ],
+)
+def test_two_runs_of_one_name_are_refused(one, other, setting):
+    with pytest.raises(UserError, match=f"they differ in {setting} only"):
+        runs_of([one, other])
 
 
 def test_epochs_seeds_and_patterns_narrow_a_plan():
