@@ -20,5 +20,7 @@ def run_name(experiment: AbstractExperiment) -> str:
         if field.name not in silent
         and getattr(experiment, field.name) != getattr(usual, field.name)
     ]
-    data = Path(os.path.abspath(experiment.dataset)).name  # it may be a directory
+    data = Path(
+        os.path.abspath(os.path.expanduser(experiment.dataset))
+    ).name  # it may be a directory
     return "-".join([experiment.title, *told, data, str(experiment.seed)])
