@@ -50,6 +50,7 @@ class Scheduler:
         self._out = out.absolute()  # workers may have been started elsewhere
         self._tries: Counter[tuple[str, str]] = Counter()
         self._not_before: dict[Run, float] = {}
+        self._patience: dict[Run, float] = {}
         self._stop = self._out / f".stop-{uuid.uuid4().hex}"
 
     @property
@@ -103,8 +104,10 @@ class Scheduler:
         if outcome.ending == "done":
             return [self._completion(run)]
         self.waiting.append(run)
-        if outcome.ending == "busy" and not self._is_first_wait(run):
-            return []
+        if outcome.ending == "busy":
+            self._put_off(run)
+            if self._tries[run.name, "busy"] > 1:
+                return []  # told of once
         return [Event(outcome.ending, run, outcome.message)]
 
     def _completion(self, run: Run) -> Event:
@@ -117,12 +120,12 @@ class Scheduler:
         why = there.why or "--out has to be on a file system that all machines share"
         return self._failure("failed", run, f"{lost}: {why}")
 
-    def _is_first_wait(self, run: Run) -> bool:
-        """Puts off a busy run, each time for longer."""
-        before = self._tries[run.name, "busy"]
+    def _put_off(self, run: Run) -> None:
+        """Each time for longer."""
+        patience = self._patience.get(run, PATIENCE)
+        self._patience[run] = min(2 * patience, MOST)
+        self._not_before[run] = time.monotonic() + patience
         self._tries[run.name, "busy"] += 1
-        self._not_before[run] = time.monotonic() + min(PATIENCE * 2**before, MOST)
-        return not before
 
     def _failure(self, kind: str, run: Run, message: str) -> Event:
         self._tries[run.name, kind] += 1
