@@ -123,7 +123,8 @@ def test_seeds_on_the_command_line(tmp_path, stripes, capsys):
         main(["train", "bandit", *settings, "--seeds", "4", "2"])
     said = capsys.readouterr()
     assert not leaving.value.code, said.err
-    names = [f"bandit-1-reinforce-{stripes.name}-{seed}" for seed in (4, 2)]
+    title = "bandit-1-reinforce-batch-size-24-units-3"
+    names = [f"{title}-{stripes.name}-{seed}" for seed in (4, 2)]
     assert {each.name for each in tmp_path.iterdir()} == set(names)
     for name in names:
         assert f"{name}/curves.png" in said.out

@@ -1,5 +1,6 @@
 """Many runs: plans and what is refused of them, names, what is skipped, failures, real workers."""
 
+import json
 import os
 import re
 import signal
@@ -9,17 +10,19 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
+from pathlib import Path
 
 import pytest
 
 from hnca.cli import main
-from hnca.experiments import VAE, Bandit
+from hnca.errors import UserError
+from hnca.experiments import EXPERIMENTS, VAE, Bandit, run_name
 from hnca.sweep import Run, Scheduler, built_in, make_engine, narrowed, read_plan, runs_of
 from hnca.sweep.engines import AbstractEngine, shared_out
 from hnca.sweep.pace import Pace, program
-from hnca.sweep.progress import progress
-from hnca.sweep.worker import Measurement
+from hnca.sweep.progress import progress, recent
+from hnca.sweep.worker import Measurement, Outcome, work
 from hnca.training import RunDirectory, train
 from hnca.training.signals import listening
 from test_cli import environment, lines, stripes, wait_for  # noqa: F401  (fixtures)
@@ -198,17 +201,40 @@ def test_help_teaches(capsys):
 # Runs
 
 
-def test_names_are_those_of_train_and_tell_what_differs():
-    both = [Bandit(layers=2), Bandit(layers=2, learning_rate=0.01), Bandit(seed=1)]
-    names = [run.name for run in runs_of(both)]
-    assert names == [
-        "bandit-2-hnca+baseline-mnist-0",
-        "bandit-2-hnca+baseline-learning-rate-0.01-mnist-0",
-        "bandit-3-hnca+baseline-mnist-1",
-    ]
-    places = [Bandit(dataset="/a/own"), Bandit(dataset="/b/own"), Bandit(units=7, dataset="/a/own")]
-    assert len({run.name for run in runs_of(places)}) == 3
-    assert all("/" not in run.name for run in runs_of(places))
+def test_a_name_tells_every_setting_that_is_not_the_papers():
+    """And so does not depend on what else is in the plan."""
+    names = {
+        Bandit(layers=2): "bandit-2-hnca+baseline-mnist-0",
+        Bandit(layers=2, learning_rate=3e-4): "bandit-2-hnca+baseline-learning-rate-0.0003-mnist-0",
+        Bandit(units=7, dataset="/a/own/", seed=1): "bandit-3-hnca+baseline-units-7-own-1",
+        VAE(layers=2, epochs=3, estimator="loo"): "vae-2-loo-mnist-0",
+        VAE(units=(2,), optimizer="sgd"): "vae-2-units-hnca+baseline-optimizer-sgd-mnist-0",
+    }
+    assert {run.experiment: run.name for run in runs_of(list(names))} == names
+
+
+@pytest.mark.parametrize("kind", EXPERIMENTS.values())
+def test_every_setting_of_its_own_makes_another_name(kind):
+    values = {"estimator": "reinforce", "optimizer": "sgd", "learning_rate": 1e-4 + 1e-18}
+    values |= {"units": (7,)} if kind is VAE else {}
+    values |= dict.fromkeys(("prune_children", "downstream_only"), False)
+    for field in fields(kind):
+        if field.name not in ("epochs", "updates"):
+            other = values.get(field.name, "own" if field.name == "dataset" else 4)
+            assert run_name(kind(**{field.name: other})) != run_name(kind()), field.name
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "setting"),
+    [
+        (Bandit(dataset="/a/own"), Bandit(dataset="/b/own"), "dataset"),
+        (Bandit(epochs=1), Bandit(epochs=2), "epochs"),
+        (VAE(), VAE(layers=1), "layers"),
+    ],
+)
+def test_two_runs_of_one_name_are_refused(one, other, setting):
+    with pytest.raises(UserError, match=f"they differ in {setting} only"):
+        runs_of([one, other])
 
 
 def test_epochs_seeds_and_patterns_narrow_a_plan():
@@ -243,8 +269,41 @@ def test_progress_is_read_from_the_directory(tmp_path):
     assert "other settings" in progress(Run("run", other), tmp_path).why
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "state"),
+    [
+        ("metrics.jsonl", "{}\n[]\n3\n", "begun"),
+        ("metrics.jsonl", '{"epoch": "3", "seconds": 1}\n', "begun"),
+        ("metrics.jsonl", "nonsense\n", "begun"),
+        ("metrics.jsonl", '{"epoch": 2, "seconds": 1.5}\n', "begun"),
+        ("metrics.jsonl", '{}\n{"epoch": 3, "seconds": 1.5}\n', "done"),
+        ("summary.json", "[]", "unusable"),
+        ("summary.json", "{}", "begun"),
+        ("summary.json", '{"epochs": "3"}', "begun"),
+        ("config.json", '{"task": "bandit", "settings": [], "data": {}}', "unusable"),
+    ],
+)
+def test_damaged_files_end_no_sweep(tmp_path, file, text, state):
+    """And a run is done only if its summary and its metrics agree."""
+    config = {"task": "bandit", "settings": asdict(TINY), "data": {}}
+    whole = {
+        "config.json": json.dumps(config),
+        "metrics.jsonl": '{"epoch": 3, "seconds": 1}\n',
+        "summary.json": '{"epochs": 3}',
+    }
+    (tmp_path / "run").mkdir()
+    for name, content in whole.items():
+        (tmp_path / "run" / name).write_text(content)
+    run = Run("run", TINY)
+    assert progress(run, tmp_path).state == "done"
+    (tmp_path / "run" / file).write_text(text)
+    assert progress(run, tmp_path).state == state
+    Pace().learn(run, recent(run, tmp_path))
+
+
 def test_the_time_is_shared_out_and_bounded_by_the_longest():
     pace = Pace()
+    assert pace.total([(Run("run", TINY), 3)], workers=2) is None
     pace.put(TINY, Measurement(start=1.0, epoch=2.0))
     assert pace.epoch(replace(TINY, seed=7, epochs=9)) == 2.0
     assert pace.epoch(replace(TINY, layers=2)) == 2.0  # nothing else is known
@@ -266,12 +325,15 @@ class Here(AbstractEngine):
 
     def submit(self, function, *arguments):
         future = Future()
-        name = arguments[0].path.name
+        name = arguments[0].path.name if function is work else None
         if name in self.deaths:
             self.deaths.remove(name)
             future.set_exception(RuntimeError("killed\nsomewhere"))
-        else:
+            return future
+        try:
             future.set_result(function(*arguments))
+        except UserError as error:
+            future.set_exception(error)
         return future
 
     def close(self, at_once=False):
@@ -313,13 +375,104 @@ def test_a_run_whose_worker_dies_is_done_by_another(tmp_path, two):
 
 
 def test_a_run_of_another_process_is_waited_for(tmp_path, two, monkeypatch):
-    monkeypatch.setattr("hnca.sweep.scheduler.PATIENCE", 0.05)
-    scheduler = Scheduler(two, tmp_path, Here())
+    """More and more patiently, and it is told of once."""
+    monkeypatch.setattr("hnca.sweep.scheduler.PATIENCE", 1e-3)
+    monkeypatch.setattr("hnca.sweep.scheduler.MOST", 4e-3)
+    scheduler = Scheduler(two[:1], tmp_path, Here())
     with RunDirectory(tmp_path / two[0].name).lock():
-        events = [event.what for event in scheduler.turn(0.01)]
-    assert "busy" in events
+        events = [event.what for _ in range(9) for event in scheduler.turn(0.01)]
+    assert events == ["begun", "busy"]
+    assert [what for what, _ in carry_out(scheduler)] == ["done"]
+    assert scheduler.done == two[:1]
+
+
+def test_what_a_worker_did_elsewhere_is_not_done(tmp_path, two, monkeypatch):
+    """As on a cluster that does not share the directory."""
+    monkeypatch.setattr("hnca.sweep.scheduler.work", lambda job: Outcome("done"))
+    scheduler = Scheduler(two[:1], tmp_path, Here())
     carry_out(scheduler)
-    assert set(scheduler.done) == set(two)
+    assert not scheduler.done
+    assert "--out has to be on a file system that all machines share" in scheduler.failed[two[0]]
+
+
+def test_a_second_ctrl_c_leaves_no_file_behind(tmp_path, two):
+    scheduler = Scheduler(two, tmp_path, make_engine("local", 1))
+    scheduler.running[Future()] = two[0]
+    scheduler.stop()
+    assert list(tmp_path.iterdir())
+    scheduler.close()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """A sweep without processes."""
+    monkeypatch.setattr("hnca.cli.sweep.make_engine", lambda *arguments: Here())
+
+
+def test_jobs_have_whole_paths(tmp_path, plan, stripes, monkeypatch, capfd):  # noqa: F811
+    """A cluster may have been started in another directory."""
+    jobs = []
+
+    class Elsewhere(Here):
+        def submit(self, function, *arguments):
+            jobs.extend(arguments)
+            future = Future()
+            future.set_result(Outcome("done"))
+            return future
+
+    monkeypatch.setattr("hnca.cli.sweep.make_engine", lambda *arguments: Elsewhere())
+    monkeypatch.chdir(tmp_path)
+    text = Path(plan()).read_text().replace(str(stripes), os.path.relpath(stripes))
+    Path("relative.toml").write_text(text)
+    assert sweep("relative.toml", "--data-dir", ".") == 1
+    assert {job.experiment.dataset for job in jobs} == {str(stripes)}
+    assert {job.path.parent for job in jobs} == {tmp_path / "runs" / "relative"}
+    assert {job.data_dir for job in jobs} == {tmp_path}
+    assert f"-o {Path('runs', 'relative', 'report')}" in capfd.readouterr().out
+
+
+def test_a_dry_run_lists_before_it_measures(tmp_path, plan, here, capfd):
+    """And what cannot be measured is told, no more."""
+    bad = '[[grid]]\ntask = "bandit"\ntrain_size = 1000'
+    assert sweep(plan(more=bad), "--out", str(tmp_path / "out"), "--dry-run") == 0
+    said = capfd.readouterr().out
+    assert re.search(r"^bandit-1-reinforce-\S*-0 +missing\n", said)
+    assert re.search(r"bandit-3-\S+ cannot be measured: --train-size 1000", said)
+    assert said.rindex("missing") < said.index("measured")
+    assert re.search(r"5 runs in \S+, 5 of them to do: about \d+:\d\d on 2 here workers", said)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_sweep_from_nothing_to_the_end(tmp_path, plan, here, monkeypatch, capfd):
+    """Half-done runs go on to the same bits, done ones are left alone, a bad one is told."""
+    out = tmp_path / "out"
+    options = ["--out", str(out)]
+    assert sweep(plan(), *options, "--epochs", "1", "--only", "baseline*-0") == 0
+    said = capfd.readouterr().out
+    assert "1 of 1 runs are done" in said
+    assert f"report {out} -o {out / 'report'}" in said
+    half = next(out.iterdir())
+    began = (half / "metrics.jsonl").read_text()
+
+    bad = '[[grid]]\ntask = "bandit"\ntrain_size = 1000'
+    assert sweep(plan(more=bad), *options) == 1
+    said = capfd.readouterr().out
+    assert "5 runs, 5 of them to do" in said
+    assert re.search(r"failed: bandit-3-\S+: --train-size 1000: there are no more than 48", said)
+    assert "4 of 5 runs are done" in said
+    assert (half / "metrics.jsonl").read_text().startswith(began)
+
+    assert sweep(plan(), "--out", str(tmp_path / "whole"), "--only", "baseline*-0") == 0
+    assert outcome(half) == outcome(tmp_path / "whole" / half.name)
+    capfd.readouterr()
+    monkeypatch.setattr("hnca.cli.sweep.make_engine", None)  # nobody is needed any more
+    files = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+    assert sweep(plan(), *options) == 0
+    assert "4 runs, 0 of them to do" in capfd.readouterr().out
+    assert sweep(plan(), *options, "--dry-run") == 0
+    assert "4 runs in" in capfd.readouterr().out
+    assert files == {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
 
 
 def test_a_sweep_that_stops_leaves_runs_that_go_on(tmp_path, two, monkeypatch):
@@ -371,7 +524,7 @@ def test_local_workers_have_a_core_each_and_are_replaced():
     engine = make_engine("local", workers=2)
     try:
         cores = sorted(os.sched_getaffinity(0))
-        calls = [engine.submit(core_and_pid, 0.5) for _ in range(2)]
+        calls = [engine.submit(core_and_pid, 0.1) for _ in range(2)]
         (first, pid, *deaf), (second, _, *also_deaf) = (call.result() for call in calls)
         assert (first, second) == ({cores[0]}, {cores[1 % len(cores)]})
         assert deaf == also_deaf == [{signal.SIGINT}]  # a terminal's Ctrl-C is for the sweep
@@ -388,43 +541,10 @@ def cached(environment, monkeypatch):  # noqa: F811
         monkeypatch.setenv(name, value)
 
 
-def test_a_sweep_from_a_dry_run_to_the_end(tmp_path, plan, cached, capfd):
-    """Half-done runs go on to the same bits, done ones are left alone, a bad one is told."""
-    out = tmp_path / "out"
-    options = ["--out", str(out), "--workers", "2"]
-    assert sweep(plan(), *options, "--dry-run", "--seeds", "0") == 0
-    said = capfd.readouterr().out
-    assert re.search(r"bandit-1-reinforce-stripes\S*-0 +missing\n", said)
-    assert re.search(r"2 runs in \S+, 2 of them to do: about \d+:\d\d on 2 local workers", said)
-    assert not out.exists()
-
-    assert sweep(plan(), *options, "--epochs", "1", "--only", "baseline*-0") == 0
-    said = capfd.readouterr().out
-    assert "1 of 1 runs are done" in said
-    assert f"report {out} -o {out / 'report'}" in said
-    half = next(out.iterdir())
-    began = (half / "metrics.jsonl").read_text()
-
-    bad = '[[grid]]\ntask = "bandit"\ntrain_size = 1000'
-    assert sweep(plan(more=bad), *options) == 1
-    said = capfd.readouterr().out
-    assert "5 runs, 5 of them to do" in said
-    assert re.search(r"failed: bandit-3-\S+: --train-size 1000: there are no more than 48", said)
-    assert "4 of 5 runs are done" in said
-    assert (half / "metrics.jsonl").read_text().startswith(began)
-
-    assert sweep(plan(), "--out", str(tmp_path / "whole"), "--only", "baseline*-0") == 0
-    assert outcome(half) == outcome(tmp_path / "whole" / half.name)
-    files = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
-    assert sweep(plan(), *options) == 0
-    assert "4 runs, 0 of them to do" in capfd.readouterr().out
-    assert files == {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
-
-
-def test_interrupted_a_sweep_goes_on(tmp_path, plan, environment):  # noqa: F811
+def test_interrupted_a_sweep_goes_on(tmp_path, plan, environment, cached, capfd):  # noqa: F811
     out = tmp_path / "out"
     command = [sys.executable, "-m", "hnca", "sweep", plan(epochs=100_000), "--out", str(out)]
-    command += ["--seeds", "0", "--workers", "2"]
+    command += ["--seeds", "0", "--only", "reinforce-", "--workers", "1"]
     process = subprocess.Popen(
         command,
         env=environment,
@@ -433,18 +553,15 @@ def test_interrupted_a_sweep_goes_on(tmp_path, plan, environment):  # noqa: F811
         text=True,
         start_new_session=True,
     )
-    began = lambda: [lines(path) for path in out.glob("*/metrics.jsonl")]
-    wait_for(process, lambda: len(began()) == 2 and min(began()) >= 3)
+    began = lambda: sum(lines(path) for path in out.glob("*/metrics.jsonl"))
+    wait_for(process, lambda: began() >= 3)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: workers are asked as well
     said = process.communicate()[0]
     assert process.returncode == 130, said
-    assert "Stopped with 0 of 2 runs done. Go on with:" in said
+    assert "Stopped with 0 of 1 runs done. Go on with:" in said
     assert "Traceback" not in said
     assert not list(out.glob(".stop*"))
-    done = min(began())
-    again = subprocess.run(
-        [*command, "--epochs", str(done + 1)], env=environment, capture_output=True, text=True
-    )
-    assert again.returncode == 0, again.stderr
-    assert "2 of 2 runs are done" in again.stdout
-    assert min(began()) == done + 1
+    done = began()
+    assert sweep(*command[4:], "--epochs", str(done + 1)) == 0
+    assert "1 of 1 runs are done" in capfd.readouterr().out
+    assert began() == done + 1

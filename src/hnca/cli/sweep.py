@@ -1,14 +1,16 @@
 """`hnca sweep`: many runs, from a plan to the command that reports on them."""
 
+import os
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import tyro
 
-from ..data import load
-from ..sweep import AbstractEngine, Run, Scheduler, built_in, make_engine, read_plan
+from ..data import NAMES, load
+from ..sweep import AbstractEngine, Run, Scheduler, built_in, check_engine, make_engine, read_plan
 from ..sweep.pace import Pace, measure_programs
 from ..sweep.progress import progress, recent
 from ..sweep.runs import narrowed, runs_of
@@ -57,7 +59,8 @@ class Sweep:
     engine: Literal["local", "ray", "dask"] = "local"
     """Processes on this machine, Ray or Dask."""
     workers: int | None = None
-    """Runs at a time; by default, one for each core. Each gets one core."""
+    """Runs at a time; by default, one for each core. Each uses one core: with fewer, or fewer runs
+    to do, the other cores stay idle."""
     address: str | None = None
     """Of a Ray or Dask cluster that is there already; by default, one is started here."""
     data_dir: Path | None = None
@@ -71,64 +74,101 @@ def main(arguments: list[str]) -> None:
         Sweep, "hnca sweep", arguments or ["--help"], description=ABOUT.format(plans=plans)
     )
     plan = read_plan(asked.plan)
-    runs = narrowed(runs_of(plan.experiments, asked.epochs), asked.seeds, asked.only)
-    out = asked.out or Path("runs") / plan.name
-    _load_data(runs, asked.data_dir)
-    engine = make_engine(asked.engine, asked.workers, asked.address)
-    command = f"{program()} {shlex.join(['sweep', *arguments])}"
+    wanted = narrowed(runs_of(plan.experiments, asked.epochs), asked.seeds, asked.only)
+    runs = [_with_data_found_anywhere(run) for run in wanted]
+    place = Place(
+        asked.out or Path("runs") / plan.name,
+        asked.data_dir and asked.data_dir.expanduser().absolute(),
+        (asked.engine, asked.workers, asked.address),
+    )
+    check_engine(*place.engine)
     if asked.dry_run:
-        _list(runs, out, engine, asked.data_dir)
+        _list(runs, place)
     else:
-        _sweep(runs, out, engine, asked.data_dir, command)
+        _sweep(runs, place, f"{program()} {shlex.join(['sweep', *arguments])}")
 
 
-def _load_data(runs: list[Run], data_dir: Path | None) -> None:
-    """Once, so that what has to be fetched is there before the workers need it."""
-    for name in dict.fromkeys(run.experiment.dataset for run in runs):
-        load(name, data_dir, say=print)
+class Place(NamedTuple):
+    """Where results and data are, and what an engine is made of."""
+
+    out: Path
+    data_dir: Path | None
+    engine: tuple[str, int | None, str | None]
+
+    def start(self, runs: list[Run]) -> AbstractEngine:
+        """An engine for these runs, once what has to be fetched for them is there."""
+        for name in dict.fromkeys(run.experiment.dataset for run in runs):
+            load(name, self.data_dir, say=print)
+        return make_engine(*self.engine)
 
 
-def _list(runs: list[Run], out: Path, engine: AbstractEngine, data_dir: Path | None) -> None:
+def _with_data_found_anywhere(run: Run) -> Run:
+    """A directory of data by its whole path: workers may have been started elsewhere."""
+    name = run.experiment.dataset
+    path = os.path.expanduser(name)
+    if name in NAMES or not os.path.isdir(path):
+        return run
+    return run._replace(experiment=replace(run.experiment, dataset=os.path.abspath(path)))
+
+
+def _list(runs: list[Run], place: Place) -> None:
     """A line for each run, then the time that the rest will take."""
-    found = [(run, progress(run, out)) for run in runs]
+    found = [(run, progress(run, place.out)) for run in runs]
+    width = max(len(run.name) for run in runs)
     for run, there in found:
-        print(f"{run.name:50} {there.words(run)}", flush=True)
-    left = [(run, run.experiment.epochs - there.epochs) for run, there in found if there.open]
-    pace, tell = Pace(), lambda line: print(line, flush=True)
-    for run, _ in found:
-        pace.learn(run, recent(run, out))
+        print(f"{run.name:{width}}  {there.words(run)}", flush=True)
+    left = [
+        (run, max(0, run.experiment.epochs - there.epochs)) for run, there in found if there.open
+    ]
+    took = f": {_estimate(runs, left, place)}" if left else ""
+    print(f"{len(runs)} runs in {place.out}, {len(left)} of them to do{took}")
+
+
+def _estimate(runs: list[Run], left: list[tuple[Run, int]], place: Place) -> str:
+    """How long it takes to do what is left, by all runs that are there and a few steps."""
+    pace = Pace()
+    for run in runs:
+        pace.learn(run, recent(run, place.out))
+    todo = [run for run, _ in left]
+    engine = place.start(todo)
     try:
-        measure_programs(pace, [run.experiment for run, _ in left], engine, data_dir, tell)
-        workers = engine.workers
+        say = partial(print, flush=True)
+        measure_programs(pace, [run.experiment for run in todo], engine, place.data_dir, say)
+        seconds, workers = pace.total(left, engine.workers), engine.workers
     finally:
         engine.close(at_once=True)
-    took = f"about {clock(pace.total(left, workers))} on {workers} {engine.name} workers"
-    print(f"{len(runs)} runs in {out}, {len(left)} of them to do: {took}")
+    took = "who knows how long" if seconds is None else f"about {clock(seconds)}"
+    return f"{took} on {workers} {engine.name} workers"
 
 
-def _sweep(
-    runs: list[Run], out: Path, engine: AbstractEngine, data_dir: Path | None, command: str
-) -> None:
+def _sweep(runs: list[Run], place: Place, command: str) -> None:
     """Does what is missing, and says what came of it."""
+    out = place.out
     todo = [run for run in runs if progress(run, out).state != "done"]
     todo.sort(key=lambda run: run.experiment.seed)  # all programs are compiled by the first seeds
-    out.mkdir(parents=True, exist_ok=True)
-    scheduler = Scheduler(todo, out, engine, data_dir, command)
-    with table(scheduler, out, len(runs) - len(todo)) as show:
-        show.say(f"{len(runs)} runs, {len(todo)} of them to do, in {out}")
+    print(f"{len(runs)} runs, {len(todo)} of them to do, in {out}", flush=True)
+    failed = _do(todo, place, len(runs) - len(todo), command) if todo else {}
+    for run, message in failed.items():
+        print(f"failed: {run.name}: {message}")
+    print(f"{len(runs) - len(failed)} of {len(runs)} runs are done. What came of them:")
+    print(f"  {program()} report {shlex.quote(str(out))} -o {shlex.quote(str(out / 'report'))}")
+    if failed:
+        raise SystemExit(1)
+
+
+def _do(todo: list[Run], place: Place, done_before: int, command: str) -> dict[Run, str]:
+    """Trains, and returns what became of those that failed."""
+    engine = place.start(todo)
+    place.out.mkdir(parents=True, exist_ok=True)
+    scheduler = Scheduler(todo, place.out, engine, place.data_dir, command)
+    with table(scheduler, place.out, done_before) as show:
         try:
             _carry_out(scheduler, engine, show)
         except Interrupted as interrupted:
-            done = len(runs) - len(todo) + len(scheduler.done)
-            show.say(f"Stopped with {done} of {len(runs)} runs done. Go on with:\n  {command}")
+            done, all_runs = done_before + len(scheduler.done), done_before + len(todo)
+            show.say(f"Stopped with {done} of {all_runs} runs done. Go on with:\n  {command}")
             raise SystemExit(interrupted.exit_code) from None
-    for run, message in scheduler.failed.items():
-        print(f"failed: {run.name}: {message}")
-    done = len(runs) - len(scheduler.failed)
-    print(f"{done} of {len(runs)} runs are done. What came of them:")
-    print(f"  {program()} report {shlex.quote(str(out))} -o {shlex.quote(str(out / 'report'))}")
-    if scheduler.failed:
-        raise SystemExit(1)
+    return scheduler.failed
 
 
 def _carry_out(scheduler: Scheduler, engine: AbstractEngine, show: Lines) -> None:

@@ -61,7 +61,8 @@ class Lines:
     def _facts(self, run: Run) -> str:
         """The last value of the objective."""
         name = f"train_{run.experiment.measure}"
-        return f"{name} {self._latest[run][name]:.4g}" if run in self._latest else ""
+        value = self._latest.get(run, {}).get(name)
+        return f"{name} {value:.4g}" if isinstance(value, float) else ""
 
     def _counts(self) -> str:
         """How many of each, and the time left."""
@@ -84,7 +85,7 @@ class Lines:
             did += weight * (self._epochs(run) - before)
             if run not in self._scheduler.failed:
                 left += weight * (run.experiment.epochs - self._epochs(run))
-        return left / did * (time.monotonic() - self._began) if did else None
+        return left / did * (time.monotonic() - self._began) if did > 0 else None
 
 
 class Rows(Lines):

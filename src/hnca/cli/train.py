@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ..data import Dataset
-from ..experiments import EXPERIMENTS, AbstractExperiment
+from ..experiments import EXPERIMENTS, AbstractExperiment, run_name
 from .hardware import Hardware
 from .usage import UsageError, menu, parse, program
 
@@ -39,8 +39,8 @@ class Place:
     """Where runs find their data and leave their results; no matter to what comes out."""
 
     out: Path | None = None
-    """Directory of the run; `runs/` and a name made of the settings by default. With --seeds, the
-    directory that holds those of the runs."""
+    """Directory of the run; `runs/` and a name that tells its settings by default. With --seeds,
+    the directory that holds those of the runs."""
     seeds: tuple[int, ...] | None = None
     """Several runs instead of one, side by side in one program, each with one of these for --seed
     and a directory of its own: the same as one by one, but for rounding."""
@@ -52,14 +52,9 @@ class Place:
     def runs(self, experiment: AbstractExperiment) -> dict[Path, AbstractExperiment]:
         """What to run, by its directory."""
         if self.seeds is None:
-            return {self.out or Path("runs") / _name(experiment): experiment}
+            return {self.out or Path("runs") / run_name(experiment): experiment}
         seeded = [replace(experiment, seed=seed) for seed in self.seeds]
-        return {(self.out or Path("runs")) / _name(each): each for each in seeded}
-
-
-def _name(experiment: AbstractExperiment) -> str:
-    data_name = Path(experiment.dataset).name  # which may be a directory
-    return f"{experiment.title}-{data_name}-{experiment.seed}"
+        return {(self.out or Path("runs")) / run_name(each): each for each in seeded}
 
 
 def _train(kind: type[AbstractExperiment], arguments: list[str]) -> None:

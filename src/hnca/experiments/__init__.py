@@ -7,6 +7,7 @@ from .bandit import Bandit as Bandit
 from .bandit import ConvBandit as ConvBandit
 from .base import AbstractExperiment as AbstractExperiment
 from .base import binarise as binarise
+from .naming import run_name as run_name
 from .vae import VAE as VAE
 
 EXPERIMENTS: dict[str, type[AbstractExperiment]] = {
@@ -16,11 +17,11 @@ EXPERIMENTS: dict[str, type[AbstractExperiment]] = {
 
 def experiment_from(config: dict[str, Any]) -> AbstractExperiment:
     """The experiment of a run's `config.json`."""
-    settings: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in config["settings"].items()
-    }
     try:
+        settings: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in config["settings"].items()
+        }
         return EXPERIMENTS[config["task"]](**settings)
-    except (KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError) as error:
         raise UserError(f"the run is of another version of hnca ({error})") from None

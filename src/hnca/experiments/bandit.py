@@ -63,6 +63,7 @@ class Bandit(AbstractBandit):
     """Units in each hidden layer."""
 
     name: ClassVar[str] = "bandit"
+    titled: ClassVar[tuple[str, ...]] = ("estimator", "layers")
     sizes: ClassVar[tuple[str, str]] = ("layers", "units")
 
     def graph(self, data: Dataset, key: PRNGKeyArray) -> Graph:
@@ -87,6 +88,7 @@ class ConvBandit(AbstractBandit):
     """Of each of the two convolutions."""
 
     name: ClassVar[str] = "conv-bandit"
+    titled: ClassVar[tuple[str, ...]] = ("estimator",)
     sizes: ClassVar[tuple[str, str]] = ("channels", "units")
 
     def graph(self, data: Dataset, key: PRNGKeyArray) -> Graph:

@@ -59,6 +59,8 @@ class AbstractExperiment(ABC):
 
     name: ClassVar[str]
     """What the command line calls it."""
+    titled: ClassVar[tuple[str, ...]]
+    """The settings that the title tells."""
     measure: ClassVar[str]
     """What the objective's mean is called: `accuracy`, say, for `train_accuracy`."""
 

@@ -39,6 +39,14 @@ class VAE(AbstractExperiment):
     """Samples of the multi-sample bound on the test images."""
 
     name: ClassVar[str] = "vae"
+    titled: ClassVar[tuple[str, ...]] = (
+        "estimator",
+        "layers",
+        "units",
+        "categories",
+        "prune_children",
+        "downstream_only",
+    )
     measure: ClassVar[str] = "elbo"
 
     @property
@@ -88,8 +96,11 @@ class VAE(AbstractExperiment):
 
     @property
     def title(self) -> str:
-        same = self.sizes == (200,) * len(self.sizes)
-        size = str(len(self.sizes)) if same else "x".join(map(str, self.sizes))
+        size = "x".join(map(str, self.sizes))
+        if len(self.sizes) == 1:
+            size = f"{size}-units"  # `vae-2` has two layers
+        if self.sizes == (200,) * len(self.sizes):
+            size = str(len(self.sizes))
         kind = "" if self.categories == 2 else f"-{self.categories}-way"
         pruned = "" if self.prune_children else "-unpruned"
         full = "" if self.downstream_only else "-full-reward"

@@ -12,6 +12,7 @@ scheduler.py   who works on what, and what becomes of those that fail
 builtin/       the plans that have a name
 """
 
+from .clusters import check_engine as check_engine
 from .clusters import make_engine as make_engine
 from .engines import AbstractEngine as AbstractEngine
 from .plans import built_in as built_in

@@ -26,13 +26,20 @@ def make_engine(
     name: str, workers: int | None = None, address: str | None = None
 ) -> AbstractEngine:
     """The engine of this name; `address` is that of a cluster that is there already."""
-    if workers is not None and workers < 1:
-        raise UserError(f"--workers must be 1 or more, not {workers}")
+    check_engine(name, workers, address)
     if name == "local":
-        if address is not None:
-            raise UserError("--address is that of a cluster: add --engine ray or --engine dask")
         return LocalEngine(workers)
     return {"ray": RayEngine, "dask": DaskEngine}[name](workers, address)
+
+
+def check_engine(name: str, workers: int | None = None, address: str | None = None) -> None:
+    """Refuses what no engine can be made of, before anything is done."""
+    if workers is not None and workers < 1:
+        raise UserError(f"--workers must be 1 or more, not {workers}")
+    if name != "local":
+        _library(name)
+    elif address is not None:
+        raise UserError("--address is that of a cluster: add --engine ray or --engine dask")
 
 
 class RayEngine(AbstractEngine):
@@ -41,7 +48,7 @@ class RayEngine(AbstractEngine):
     name: ClassVar[str] = "ray"
 
     def __init__(self, workers: int | None = None, address: str | None = None):
-        self._ray, self._limit, self._calls = _imported("ray", "ray"), workers, []
+        self._ray, self._limit, self._calls = _library("ray"), workers, []
         options: dict[str, Any] = {"logging_level": "error", "log_to_driver": False}
         if address is None:
             cores = workers or len(available_cores())
@@ -49,7 +56,7 @@ class RayEngine(AbstractEngine):
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             with shielded():
-                self._ray.init(address=address, **options)
+                self._ray.init(address=address or "local", **options)  # whatever RAY_ADDRESS says
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise _unreachable("Ray", address, error) from None
 
@@ -71,12 +78,13 @@ class RayEngine(AbstractEngine):
 
 
 class DaskEngine(AbstractEngine):
-    """A Dask cluster, or Dask on this machine. Dask itself repeats a call whose worker was lost."""
+    """A Dask cluster, or Dask on this machine: a call at a time for each worker, however many
+    threads it has. Dask itself repeats a call whose worker was lost."""
 
     name: ClassVar[str] = "dask"
 
     def __init__(self, workers: int | None = None, address: str | None = None):
-        distributed = _imported("distributed", "dask")
+        distributed = _library("dask")
         self._limit, self._cluster = workers, None
         if address is None:
             with shielded():
@@ -93,8 +101,8 @@ class DaskEngine(AbstractEngine):
 
     @property
     def workers(self) -> int:
-        cores = sum(self._client.ncores().values()) or 1
-        return min(cores, self._limit or cores)
+        there = len(self._client.ncores()) or 1
+        return min(there, self._limit or there)
 
     def submit(self, function: Callable, *arguments: Any) -> Future:
         call = self._client.submit(function, *arguments, pure=False)
@@ -118,11 +126,11 @@ def _pass_on(call: Any, future: Future) -> None:
         future.set_exception(call.exception() or RuntimeError("the call was cancelled"))
 
 
-def _imported(module: str, extra: str) -> Any:
+def _library(engine: str) -> Any:
     try:
-        return import_module(module)
+        return import_module({"ray": "ray", "dask": "distributed"}[engine])
     except ModuleNotFoundError:
-        raise UserError(f"--engine {extra} needs it: pip install 'hnca[{extra}]'") from None
+        raise UserError(f"--engine {engine} needs it: pip install 'hnca[{engine}]'") from None
 
 
 def _unreachable(what: str, address: str | None, error: Exception) -> UserError:

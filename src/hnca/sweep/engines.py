@@ -98,8 +98,9 @@ def available_cores() -> list[int]:
 
 
 def shared_out(cores: list[int], workers: int | None = None) -> list[int]:
-    """The core of each worker. The paper's networks are too small to gain by a second one, so there
-    are as many workers as cores by default; of more than that, some share a core."""
+    """The core of each worker. The paper's networks are small: a core is meant to serve another run
+    rather than the same one. So there are as many workers as cores by default; of more than that,
+    some share a core."""
     if workers is None:
         workers = len(cores)
     return [cores[number % len(cores)] for number in range(workers)]

@@ -1,7 +1,6 @@
 """A grid: a task, fixed settings, lists that are multiplied out, and seeds."""
 
 import dataclasses
-from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import product
 from types import NoneType
@@ -76,12 +75,8 @@ def _fits(value: Any, kind: Any) -> bool:
 def _words(kind: Any) -> str:
     """A type, for people."""
     if get_origin(kind) is Literal:
-        return f"one of {_listed(get_args(kind))}"
+        return f"one of {', '.join(map(str, get_args(kind)))}"
     if get_origin(kind) is tuple:
         return "a whole number, or a list of them inside of the list"
     known = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     return " or ".join(known[each] for each in get_args(kind) or (kind,) if each is not NoneType)
-
-
-def _listed(values: Iterable[Any]) -> str:
-    return ", ".join(map(str, values))

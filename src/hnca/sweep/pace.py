@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from ..errors import UserError
 from ..experiments import AbstractExperiment
 from .engines import AbstractEngine
 from .runs import Run
@@ -52,8 +51,11 @@ class Pace:
         programs = dict.fromkeys(map(program, experiments))
         return [each for each in programs if each not in self._epochs]
 
-    def total(self, left: Sequence[tuple[Run, int]], workers: int) -> float:
-        """Seconds for runs with so many epochs left each, shared out evenly."""
+    def total(self, left: Sequence[tuple[Run, int]], workers: int) -> float | None:
+        """Seconds for runs with so many epochs left each, shared out evenly; None if nothing has
+        been measured."""
+        if left and not self._epochs:
+            return None
         start = mean(self._starts) if self._starts else 0.0
         costs = [start + epochs * (self.epoch(run.experiment) or 0.0) for run, epochs in left]
         return max(sum(costs) / workers, max(costs, default=0.0))
@@ -76,12 +78,10 @@ def measure_programs(
             running[engine.submit(measure, experiment, data_dir)] = experiment
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             experiment = running.pop(future)
-            pace.put(experiment, _measured(future, experiment))
             done = len(chosen) - len(waiting) - len(running)
-            tell(f"measured {done} of {len(chosen)} programs: {experiment.title}")
-
-
-def _measured(future: Future, experiment: AbstractExperiment) -> Measurement:
-    if error := future.exception():
-        raise UserError(f"{experiment.title} cannot be measured: {error}") from None
-    return future.result()
+            if error := future.exception():
+                first_line = str(error).partition("\n")[0]
+                tell(f"{experiment.title} cannot be measured: {first_line}")
+            else:
+                pace.put(experiment, future.result())
+                tell(f"measured {done} of {len(chosen)} programs: {experiment.title}")

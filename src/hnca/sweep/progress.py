@@ -34,18 +34,18 @@ class Progress(NamedTuple):
 
 
 def progress(run: Run, out: Path) -> Progress:
-    """What there is of a run already."""
+    """What there is of a run already. It is done when its summary and its metrics both say so."""
     directory = RunDirectory(out / run.name)
     if not directory.config.exists():
         return Progress("missing")
+    entries = recent(run, out)
+    last = entries[-1]["epoch"] if entries else 0
     try:
         _check_same(run, directory)
-        if directory.read_summary().get("epochs", 0) >= run.experiment.epochs:
-            return Progress("done", run.experiment.epochs)
+        concluded = directory.read_summary().get("epochs") == last
     except UserError as error:
         return Progress("unusable", why=str(error))
-    entries = recent(run, out)
-    return Progress("begun", entries[-1]["epoch"] if entries else 0)
+    return Progress("done" if concluded and last >= run.experiment.epochs else "begun", last)
 
 
 def recent(run: Run, out: Path) -> list[dict[str, Any]]:
@@ -55,9 +55,16 @@ def recent(run: Run, out: Path) -> list[dict[str, Any]]:
             start = max(0, file.seek(0, os.SEEK_END) - TAIL)
             file.seek(start)
             lines = file.read().split(b"\n")[:-1]  # what follows the last end of a line is half one
-        return [json.loads(line) for line in (lines[1:] if start else lines)]
+        entries = [json.loads(line) for line in (lines[1:] if start else lines)]
     except (OSError, ValueError):
         return []
+    return [entry for entry in entries if _is_epoch(entry)]
+
+
+def _is_epoch(entry: Any) -> bool:
+    if not isinstance(entry, dict):
+        return False
+    return isinstance(entry.get("epoch"), int) and isinstance(entry.get("seconds"), int | float)
 
 
 def _check_same(run: Run, directory: RunDirectory) -> None:

@@ -1,15 +1,12 @@
 """The runs of a plan: what each is called, and which of them are wanted."""
 
-import dataclasses
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import UserError
-from ..experiments import AbstractExperiment
+from ..experiments import AbstractExperiment, run_name
 
 
 class Run(NamedTuple):
@@ -20,17 +17,15 @@ class Run(NamedTuple):
 
 
 def runs_of(experiments: Sequence[AbstractExperiment], epochs: int | None = None) -> list[Run]:
-    """The experiments by name, as `hnca train` names them; `epochs` is for all of them. Where one
-    name would stand for several, it tells the settings in which they differ."""
+    """The experiments by name, as `hnca train` names them; `epochs` is for all of them."""
     if epochs is not None:
         if epochs < 1:
             raise UserError(f"--epochs must be above 0, not {epochs}")
         same = (replace(each, epochs=epochs) for each in experiments)
         experiments = list(dict.fromkeys(same))
-    groups: dict[str, list[AbstractExperiment]] = defaultdict(list)
-    for experiment in experiments:
-        groups[_name(experiment)].append(experiment)
-    return [Run(_name(each, _telling(groups[_name(each)])), each) for each in experiments]
+    runs = [Run(run_name(each), each) for each in experiments]
+    _check_names(runs)
+    return runs
 
 
 def narrowed(runs: Sequence[Run], seeds: Sequence[int] = (), only: Sequence[str] = ()) -> list[Run]:
@@ -50,28 +45,20 @@ def _matches(run: Run, pattern: str) -> bool:
     return fnmatchcase(run.name, f"*{pattern}*")
 
 
-def _telling(group: Sequence[AbstractExperiment]) -> list[str]:
-    """The settings in which a group differs."""
-    names = [field.name for field in dataclasses.fields(group[0])]
-    return [name for name in names if len({getattr(each, name) for each in group}) > 1]
-
-
-def _name(experiment: AbstractExperiment, telling: Sequence[str] = ()) -> str:
-    """Title, data and seed; before them, those of the telling settings that are not the paper's."""
-    usual = type(experiment)()
-    told = [
-        f"{name.replace('_', '-')}-{_word(getattr(experiment, name))}"
-        for name in telling
-        if getattr(experiment, name) != getattr(usual, name)
-    ]
-    data = Path(experiment.dataset).name
-    return "-".join([experiment.title, *told, data, str(experiment.seed)])
-
-
-def _word(value: Any) -> str:
-    """A value, fit for a name."""
-    text = "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return text.strip("/").replace("/", "-")
+def _check_names(runs: Sequence[Run]) -> None:
+    """One directory cannot hold two runs."""
+    first: dict[str, Run] = {}
+    for run in runs:
+        other = first.setdefault(run.name, run)
+        differ = [
+            name
+            for name, value in asdict(run.experiment).items()
+            if value != getattr(other.experiment, name)
+        ]
+        if differ:
+            raise UserError(
+                f"two runs are called {run.name}: they differ in {_listed(differ)} only"
+            )
 
 
 def _listed(values: Any) -> str:

@@ -8,12 +8,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import NamedTuple
 
-from .engines import AbstractEngine
+from .engines import AbstractEngine, LocalEngine
+from .progress import progress
 from .runs import Run
-from .worker import Job, Report, work
+from .worker import Job, Outcome, work
 
 AGAIN = {"failed": 1, "died": 3}  # how often a run gets another try
-PATIENCE = 2.0  # seconds until a run that another process is at work on is tried again
+PATIENCE, MOST = 2.0, 60.0  # seconds until a busy run is tried again: twice as many each time
 
 
 class Event(NamedTuple):
@@ -28,8 +29,9 @@ class Scheduler:
     """Hands runs to an engine's workers until none is left. What a run has done is on the disk, so
     it can be handed to anyone again, at any time.
 
-    A run that fails is tried once more, after the others. One that another process is at work on
-    waits until that is over: two sweeps in one directory share the work."""
+    A run that fails by an error is tried once more, after the others; one whose worker dies, three
+    times, since that may be no fault of its own. One that is busy, as another process is at work on
+    it, waits until that is over: two sweeps in one directory share the work."""
 
     def __init__(
         self,
@@ -44,10 +46,12 @@ class Scheduler:
         self.done: list[Run] = []
         self.failed: dict[Run, str] = {}
         self.stopping = False
-        self._engine, self._out, self._data_dir, self._command = engine, out, data_dir, command
+        self._engine, self._data_dir, self._command = engine, data_dir, command
+        self._out = out.absolute()  # workers may have been started elsewhere
         self._tries: Counter[tuple[str, str]] = Counter()
         self._not_before: dict[Run, float] = {}
-        self._stop = out / f".stop-{uuid.uuid4().hex}"
+        self._patience: dict[Run, float] = {}
+        self._stop = self._out / f".stop-{uuid.uuid4().hex}"
 
     @property
     def over(self) -> bool:
@@ -60,7 +64,9 @@ class Scheduler:
         if not self.running:
             time.sleep(seconds)
         ended, _ = wait(self.running, seconds, FIRST_COMPLETED)
-        return events + [self._take_in(future, self.running.pop(future)) for future in ended]
+        for future in ended:
+            events += self._take_in(future, self.running.pop(future))
+        return events
 
     def stop(self) -> None:
         """Asks the workers to finish their epochs, and hands out nothing more."""
@@ -68,8 +74,9 @@ class Scheduler:
         self._stop.touch()
 
     def close(self) -> None:
-        """Leaves nothing behind, unless someone may still be at work who has to be told."""
-        if not self.running:
+        """Leaves nothing behind, unless someone may still be at work who has to be told: that is
+        nobody here, once the engine is closed."""
+        if not self.running or isinstance(self._engine, LocalEngine):
             self._stop.unlink(missing_ok=True)
 
     def _hand_out(self) -> list[Event]:
@@ -83,22 +90,42 @@ class Scheduler:
             path = self._out / run.name
             job = Job(run.experiment, path, self._stop, self._data_dir, self._command)
             self.running[self._engine.submit(work, job)] = run
-            events.append(Event("begun", run))
+            if not self._tries[run.name, "busy"]:
+                events.append(Event("begun", run))
         return events
 
-    def _take_in(self, future: Future, run: Run) -> Event:
+    def _take_in(self, future: Future, run: Run) -> list[Event]:
         if error := future.exception():
             first_line = str(error).partition("\n")[0]
-            return self._failure("died", run, f"its worker died: {first_line}")
-        report: Report = future.result()
-        if report.ending == "failed":
-            return self._failure("failed", run, report.message)
-        if report.ending == "done":
+            return [self._failure("died", run, f"its worker died: {first_line}")]
+        outcome: Outcome = future.result()
+        if outcome.ending == "failed":
+            return [self._failure("failed", run, outcome.message)]
+        if outcome.ending == "done":
+            return [self._completion(run)]
+        self.waiting.append(run)
+        if outcome.ending == "busy":
+            self._put_off(run)
+            if self._tries[run.name, "busy"] > 1:
+                return []  # told of once
+        return [Event(outcome.ending, run, outcome.message)]
+
+    def _completion(self, run: Run) -> Event:
+        """Looks for itself: a worker may have another idea of where `out` is."""
+        there = progress(run, self._out)
+        if there.state == "done":
             self.done.append(run)
-        else:
-            self._not_before[run] = time.monotonic() + PATIENCE
-            self.waiting.append(run)
-        return Event(report.ending, run, report.message)
+            return Event("done", run)
+        lost = f"its worker said that it is done, but it is not in {self._out}"
+        why = there.why or "--out has to be on a file system that all machines share"
+        return self._failure("failed", run, f"{lost}: {why}")
+
+    def _put_off(self, run: Run) -> None:
+        """Each time for longer."""
+        patience = self._patience.get(run, PATIENCE)
+        self._patience[run] = min(2 * patience, MOST)
+        self._not_before[run] = time.monotonic() + patience
+        self._tries[run.name, "busy"] += 1
 
     def _failure(self, kind: str, run: Run, message: str) -> Event:
         self._tries[run.name, kind] += 1

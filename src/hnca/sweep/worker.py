@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import jax
+import numpy as np
 
 from ..data import load
 from ..errors import UserError
@@ -29,7 +30,7 @@ class Job(NamedTuple):
     command: str
 
 
-class Report(NamedTuple):
+class Outcome(NamedTuple):
     """How a job ended."""
 
     ending: Literal["done", "failed", "busy", "stopped"]
@@ -56,7 +57,7 @@ class StopWatch:
             raise Interrupted(signal.SIGINT)
 
 
-def work(job: Job) -> Report:
+def work(job: Job) -> Outcome:
     """Trains a run to its end, from wherever it is. Tells of an error rather than raising it: what
     is raised here, to the engine, is the death of a worker."""
     _prepare()
@@ -64,14 +65,14 @@ def work(job: Job) -> Report:
         data = load(job.experiment.dataset, job.data_dir)
         train(job.experiment, data, RunDirectory(job.path), StopWatch(job.stop), job.command)
     except Busy as busy:
-        return Report("busy", str(busy))
+        return Outcome("busy", str(busy))
     except Interrupted:
-        return Report("stopped")
+        return Outcome("stopped")
     except UserError as error:
-        return Report("failed", str(error))
+        return Outcome("failed", str(error))
     except Exception as error:
-        return Report("failed", f"{type(error).__name__}: {error}".partition("\n")[0])
-    return Report("done")
+        return Outcome("failed", f"{type(error).__name__}: {error}".partition("\n")[0])
+    return Outcome("done")
 
 
 class Measurement(NamedTuple):
@@ -89,8 +90,8 @@ def measure(experiment: AbstractExperiment, data_dir: Path | None) -> Measuremen
     images = experiment.train_size or len(data.train_images)
     tested = experiment.test_size or len(data.test_images)
     few = {
-        "train_size": min(images, MEASURED_STEPS * experiment.batch_size),
-        "test_size": min(tested, MEASURED_IMAGES),
+        "train_size": _few(images, data.train_images, MEASURED_STEPS * experiment.batch_size),
+        "test_size": _few(tested, data.test_images, MEASURED_IMAGES),
     }
     engine = Engine(replace(experiment, **few), data)
     seeds, states = [experiment.seed], [engine.start()]
@@ -104,6 +105,11 @@ def measure(experiment: AbstractExperiment, data_dir: Path | None) -> Measuremen
     step, test = (trained - started) / engine.steps, (ended - trained) / few["test_size"]
     steps = images // experiment.batch_size
     return Measurement(started - began, step * steps + test * tested / experiment.eval_every)
+
+
+def _few(wanted: int, images: np.ndarray, enough: int) -> int:
+    """Of more than there are, all: so that they are refused, as in training."""
+    return wanted if wanted > len(images) else min(wanted, enough)
 
 
 def _prepare() -> None:

@@ -89,11 +89,14 @@ class RunDirectory:
     def read_summary(self) -> dict[str, Any]:
         """What was written at the end, or nothing yet."""
         try:
-            return json.loads(self.summary.read_text())
+            summary = json.loads(self.summary.read_text())
         except FileNotFoundError:
             return {}
         except ValueError as error:
             raise UserError(f"{self.summary} is damaged: {error}; delete it") from None
+        if not isinstance(summary, dict):
+            raise UserError(f"{self.summary} was not written by hnca train; delete it")
+        return summary
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """What was measured, an entry for each epoch from the first. Half a line, of a process
