@@ -213,6 +213,16 @@ def test_a_name_tells_every_setting_that_is_not_the_papers():
     assert {run.experiment: run.name for run in runs_of(list(names))} == names
 
 
+def test_names_do_not_tell_what_all_grids_share():
+    """Unless a grid has it otherwise, be it as in the paper."""
+    usual = {"learning_rate": 1e-3, "train_size": 100}
+    names = {
+        Bandit(layers=2, **usual): "bandit-2-hnca+baseline-mnist-0",
+        Bandit(layers=2, train_size=100): "bandit-2-hnca+baseline-learning-rate-0.0001-mnist-0",
+    }
+    assert {run.experiment: run.name for run in runs_of(list(names), usual=usual)} == names
+
+
 @pytest.mark.parametrize("kind", EXPERIMENTS.values())
 def test_every_setting_of_its_own_makes_another_name(kind):
     values = {"estimator": "reinforce", "optimizer": "sgd", "learning_rate": 1e-4 + 1e-18}

@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> None:
         Sweep, "hnca sweep", arguments or ["--help"], description=ABOUT.format(plans=plans)
     )
     plan = read_plan(asked.plan)
-    wanted = narrowed(runs_of(plan.experiments, asked.epochs), asked.seeds, asked.only)
+    wanted = narrowed(runs_of(plan.experiments, asked.epochs, plan.usual), asked.seeds, asked.only)
     runs = [_with_data_found_anywhere(run) for run in wanted]
     place = Place(
         asked.out or Path("runs") / plan.name,

@@ -52,9 +52,12 @@ class Place:
     def runs(self, experiment: AbstractExperiment) -> dict[Path, AbstractExperiment]:
         """What to run, by its directory."""
         if self.seeds is None:
-            return {self.out or Path("runs") / run_name(experiment): experiment}
+            return {self.out or Path("runs") / self._name(experiment): experiment}
         seeded = [replace(experiment, seed=seed) for seed in self.seeds]
-        return {(self.out or Path("runs")) / run_name(each): each for each in seeded}
+        return {(self.out or Path("runs")) / self._name(each): each for each in seeded}
+
+    def _name(self, experiment: AbstractExperiment) -> str:
+        return run_name(experiment, vars(experiment.quick()) if self.preset == "quick" else {})
 
 
 def _train(kind: type[AbstractExperiment], arguments: list[str]) -> None:

@@ -33,6 +33,7 @@ class Plan(NamedTuple):
     name: str
     about: str
     experiments: list[AbstractExperiment]
+    usual: dict[str, Any]  # settings that all grids share: names of runs do not tell them
 
 
 def built_in() -> dict[str, str]:
@@ -78,7 +79,8 @@ def _plan(name: str, where: str, text: str) -> Plan:
             found += expanded(shared | grid)
         except UserError as error:
             raise UserError(f"{where}, grid {number}: {error}") from None
-    return Plan(name, about, list(dict.fromkeys(found)))  # one that two grids have runs once
+    usual = {setting: value for setting, value in shared.items() if not isinstance(value, list)}
+    return Plan(name, about, list(dict.fromkeys(found)), usual)  # what two grids have runs once
 
 
 def _parts(where: str, record: dict[str, Any]) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:

@@ -1,6 +1,6 @@
 """The runs of a plan: what each is called, and which of them are wanted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
@@ -16,14 +16,19 @@ class Run(NamedTuple):
     experiment: AbstractExperiment
 
 
-def runs_of(experiments: Sequence[AbstractExperiment], epochs: int | None = None) -> list[Run]:
-    """The experiments by name, as `hnca train` names them; `epochs` is for all of them."""
+def runs_of(
+    experiments: Sequence[AbstractExperiment],
+    epochs: int | None = None,
+    usual: Mapping[str, Any] = {},
+) -> list[Run]:
+    """The experiments by name, as `hnca train` names them; `epochs` is for all of them, and
+    `usual` are settings that names need not tell."""
     if epochs is not None:
         if epochs < 1:
             raise UserError(f"--epochs must be above 0, not {epochs}")
         same = (replace(each, epochs=epochs) for each in experiments)
         experiments = list(dict.fromkeys(same))
-    runs = [Run(run_name(each), each) for each in experiments]
+    runs = [Run(run_name(each, usual), each) for each in experiments]
     _check_names(runs)
     return runs
 
