@@ -16,7 +16,7 @@ from hnca.training import RunDirectory
 from test_cli import environment, stripes  # noqa: F401  (fixtures)
 from test_sweep import cached  # noqa: F401  (a fixture)
 
-ENDLESS = Bandit("reinforce", epochs=1_000_000, batch_size=8, layers=1, units=3)
+TINY = Bandit("reinforce", batch_size=24, layers=1, units=3)
 LOCKS = Path("/proc/locks")
 
 
@@ -36,41 +36,27 @@ def engine(request, cached, monkeypatch):  # noqa: F811
     engine.close(at_once=True)
 
 
-def carry_out(scheduler, every_turn=lambda: None):
-    deadline = time.monotonic() + 240
-    while not scheduler.over:
-        assert time.monotonic() < deadline
-        scheduler.turn(0.02)
-        every_turn()
-
-
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # by Ray, which then calls exec
 @pytest.mark.skipif(not LOCKS.exists(), reason="this system does not tell who has a lock")
 def test_a_killed_worker_costs_nothing(tmp_path, stripes, engine):  # noqa: F811
-    """SIGKILL in the middle of a run that has no end: another worker goes on with it. Then it is
-    stopped, and a shorter sweep completes it."""
-    [run] = runs_of([replace(ENDLESS, dataset=str(stripes))])
-    path, scheduler = tmp_path / run.name, Scheduler([run], tmp_path, engine)
-    epochs = lambda: progress(run, tmp_path).epochs
-    killed = []
-
-    def kill_then_stop():
-        if not killed and epochs() >= 2:
-            killed.extend([holder(path), epochs()])
-            assert killed[0] != os.getpid()
-            os.kill(killed[0], signal.SIGKILL)
-        elif killed and not scheduler.stopping and epochs() > killed[1] + 5:
-            assert holder(path) != killed[0]
-            scheduler.stop()
-
-    carry_out(scheduler, kill_then_stop)
+    """SIGKILL in the middle of the longest run, and every run is complete in the end."""
+    sizes = enumerate((300, 20, 20))
+    plan = [replace(TINY, dataset=str(stripes), seed=seed, epochs=epochs) for seed, epochs in sizes]
+    runs = runs_of(plan)
+    scheduler, path = Scheduler(runs, tmp_path, engine), tmp_path / runs[0].name
+    killed, deadline = None, time.monotonic() + 240
+    while not scheduler.over:
+        assert time.monotonic() < deadline
+        scheduler.turn(0.02)
+        if killed is None and progress(runs[0], tmp_path).epochs >= 2:
+            killed = holder(path)
+            assert killed != os.getpid()
+            os.kill(killed, signal.SIGKILL)
+            assert progress(runs[0], tmp_path).state == "begun"
+    assert killed is not None
     assert not scheduler.failed
-    last = epochs() + 1
-    shorter = run._replace(experiment=replace(run.experiment, epochs=last))
-    again = Scheduler([shorter], tmp_path, engine)
-    carry_out(again)
-    assert again.done == [shorter]
-    assert len(RunDirectory(path).read_metrics()) == last
+    assert [progress(run, tmp_path).state for run in runs] == ["done"] * 3
+    assert len(RunDirectory(path).read_metrics()) == 300
 
 
 @pytest.mark.parametrize(("engine", "extra"), [("ray", "ray"), ("dask", "dask")])
