@@ -1,4 +1,4 @@
-"""What a user can put right."""
+"""What a user can put right, and the words for what went wrong."""
 
 
 class UserError(Exception):
@@ -6,3 +6,8 @@ class UserError(Exception):
 
     The message is one line that says what is wrong and what to do; the command line prints it
     without a traceback."""
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, where there is room for one line."""
+    return str(error).partition("\n")[0]

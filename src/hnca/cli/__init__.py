@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from ..errors import UserError
+from ..errors import UserError, first_line
 from .usage import UsageError, menu
 
 COMMANDS = {
@@ -46,9 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:
         if os.environ.get("HNCA_TRACEBACK"):
             raise
-        first_line = str(error).partition("\n")[0]
         hint = "HNCA_TRACEBACK=1 shows where; please report it"
-        _fail(f"unexpected {type(error).__name__}: {first_line} ({hint})", 1)
+        _fail(f"unexpected {type(error).__name__}: {first_line(error)} ({hint})", 1)
     sys.exit(0)
 
 

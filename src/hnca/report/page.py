@@ -74,7 +74,7 @@ def attention(collection: Collection) -> list[str]:
 
 
 def _counts(collection: Collection) -> dict[str, Any]:
-    count = Counter("complete" if run.complete else "unfinished" for run in collection.runs)
+    count = Counter(map(inventory.status, collection.runs))
     count |= {"duplicate": len(collection.duplicates), "damaged": len(collection.damaged)}
     return {"all": sum(count.values()), **{word: n for word, n in count.items() if n}}
 

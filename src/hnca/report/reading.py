@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import UserError
+from ..errors import UserError, first_line
 from ..experiments import AbstractExperiment, experiment_from
 from ..training import RunDirectory
 from .run import Curve, Run, identity
@@ -82,7 +82,7 @@ def _read(path: Path) -> Run | Damaged:
     except OSError as error:
         return Damaged(path, f"{error.strerror}: {error.filename}")
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        what = f"{type(error).__name__}: {error}".partition("\n")[0]
+        what = f"{type(error).__name__}: {first_line(error)}"
         return Damaged(path, f"not as hnca train writes it ({what})")
 
 

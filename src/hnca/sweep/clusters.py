@@ -16,7 +16,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, ClassVar
 
-from ..errors import UserError
+from ..errors import UserError, first_line
 from .engines import AbstractEngine, LocalEngine, available_cores, shielded
 
 STORE = 100 << 20  # bytes, for what Ray passes on: next to nothing here
@@ -134,5 +134,4 @@ def _library(engine: str) -> Any:
 
 
 def _unreachable(what: str, address: str | None, error: Exception) -> UserError:
-    first_line = str(error).partition("\n")[0]
-    return UserError(f"no {what} cluster at {address or 'this machine'}: {first_line}")
+    return UserError(f"no {what} cluster at {address or 'this machine'}: {first_line(error)}")

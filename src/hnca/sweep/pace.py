@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from ..errors import first_line
 from ..experiments import AbstractExperiment
 from .engines import AbstractEngine
 from .runs import Run
@@ -80,8 +81,7 @@ def measure_programs(
             experiment = running.pop(future)
             done = len(chosen) - len(waiting) - len(running)
             if error := future.exception():
-                first_line = str(error).partition("\n")[0]
-                tell(f"{experiment.title} cannot be measured: {first_line}")
+                tell(f"{experiment.title} cannot be measured: {first_line(error)}")
             else:
                 pace.put(experiment, future.result())
                 tell(f"measured {done} of {len(chosen)} programs: {experiment.title}")

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 from ..errors import UserError
 from ..experiments import experiment_from
 from ..training import RunDirectory
+from ..training.directory import FREE
 from .runs import Run
 
 TAIL = 1 << 16  # bytes: a few lines of metrics
@@ -71,7 +72,7 @@ def _check_same(run: Run, directory: RunDirectory) -> None:
     """Training would refuse a directory with another run; this says so before."""
     there, wanted = experiment_from(directory.read_config()), run.experiment
     if type(there) is type(wanted):
-        free = {name: getattr(wanted, name) for name in ("epochs", "updates", "dataset")}
+        free = {name: getattr(wanted, name) for name in FREE}
         if replace(there, **free) == wanted:
             return
     raise UserError(f"{directory.path} holds a run with other settings: choose another --out")

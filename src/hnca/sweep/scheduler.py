@@ -8,6 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import NamedTuple
 
+from ..errors import first_line
 from .engines import AbstractEngine, LocalEngine
 from .progress import progress
 from .runs import Run
@@ -96,8 +97,7 @@ class Scheduler:
 
     def _take_in(self, future: Future, run: Run) -> list[Event]:
         if error := future.exception():
-            first_line = str(error).partition("\n")[0]
-            return [self._failure("died", run, f"its worker died: {first_line}")]
+            return [self._failure("died", run, f"its worker died: {first_line(error)}")]
         outcome: Outcome = future.result()
         if outcome.ending == "failed":
             return [self._failure("failed", run, outcome.message)]

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from ..data import load
-from ..errors import UserError
+from ..errors import UserError, first_line
 from ..experiments import AbstractExperiment
 from ..training import Engine, Interrupted, RunDirectory, keep_compiled, train
 from ..training.directory import Busy
@@ -71,7 +71,7 @@ def work(job: Job) -> Outcome:
     except UserError as error:
         return Outcome("failed", str(error))
     except Exception as error:
-        return Outcome("failed", f"{type(error).__name__}: {error}".partition("\n")[0])
+        return Outcome("failed", f"{type(error).__name__}: {first_line(error)}")
     return Outcome("done")
 
 

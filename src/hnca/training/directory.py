@@ -20,6 +20,8 @@ from ..errors import UserError
 from ..files import write_json, write_synced, write_whole
 
 LOCK = ".lock"
+# Settings that do not make another run: it may have more epochs, and its data lie anywhere.
+FREE = ("epochs", "updates", "dataset")
 
 
 class Busy(UserError):
@@ -124,10 +126,8 @@ def _line(entry: dict[str, Any]) -> str:
 
 
 def _identity(config: dict[str, Any]) -> dict[str, Any]:
-    """What must be the same for a run to go on. More epochs are no other run, and data are what
-    they are wherever they lie."""
-    free = ("epochs", "updates", "dataset")
-    settings = {name: value for name, value in config["settings"].items() if name not in free}
+    """What must be the same for a run to go on."""
+    settings = {name: value for name, value in config["settings"].items() if name not in FREE}
     data = config["data"]
     return {"task": config["task"], "data": (data["name"], data["fingerprint"]), **settings}
 

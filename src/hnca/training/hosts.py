@@ -16,7 +16,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jaxtyping import PyTree
 
-from ..errors import UserError
+from ..errors import UserError, first_line
 from .checkpoint import from_numpy, to_numpy
 
 Made = TypeVar("Made")
@@ -82,7 +82,7 @@ def _tried(make: Callable[[], Made]) -> tuple[Made | None, Exception | None]:
 
 
 def _reason(error: Exception) -> str:
-    return str(error).partition("\n")[0] or type(error).__name__
+    return first_line(error) or type(error).__name__
 
 
 def _told(record: dict[str, Any]) -> dict[str, Any]:
