@@ -51,7 +51,7 @@ def bandit_objective(graph: hnca.Graph, x: jax.Array, y: jax.Array, key) -> jax.
 
 
 def make_epoch(objective, optimizer):
-    """Like `hnca.training.make_epoch`, by backpropagation of `objective(graph, *entry, key)`."""
+    """Like the lab's `make_epoch`, by backpropagation of `objective(graph, *entry, key)`."""
 
     @eqx.filter_jit(donate="all-except-first")
     def epoch(inputs, state):

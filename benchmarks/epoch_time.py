@@ -18,9 +18,9 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from hnca.data import load
-from hnca.experiments import VAE, AbstractExperiment, Bandit, binarise
-from hnca.training import Engine, RunDirectory, TrainState, make_epoch, train
+from hnca.lab.data import load
+from hnca.lab.experiments import VAE, AbstractExperiment, Bandit, binarise
+from hnca.lab.training import Engine, RunDirectory, TrainState, make_epoch, train
 
 BARS = {  # the most that an epoch may cost, in bare epochs
     Bandit(layers=3): 1.3,

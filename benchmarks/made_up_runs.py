@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from hnca.experiments import AbstractExperiment
-from hnca.files import write_json
-from hnca.report.paper import published_bounds
-from hnca.training import RunDirectory
+from hnca.lab.experiments import AbstractExperiment
+from hnca.lab.files import write_json
+from hnca.lab.report.paper import published_bounds
+from hnca.lab.training import RunDirectory
 
 METHODS = ("reinforce", "reinforce+baseline", "loo", "disarm", "hnca", "hnca+baseline")  # to best
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from made_up_runs import METHODS, make_run
 
-from hnca.experiments import VAE
-from hnca.report import find, read_all, write_report
-from hnca.report.grouping import panels_of
+from hnca.lab.experiments import VAE
+from hnca.lab.report import find, read_all, write_report
+from hnca.lab.report.grouping import panels_of
 
 
 def main() -> None:

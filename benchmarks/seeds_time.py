@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from timing import alternate
 
-from hnca.data import load
-from hnca.experiments import VAE, AbstractExperiment, Bandit
-from hnca.training import Engine
+from hnca.lab.data import load
+from hnca.lab.experiments import VAE, AbstractExperiment, Bandit
+from hnca.lab.training import Engine
 
 EXPERIMENTS = (Bandit(layers=3), VAE(layers=1))
 

@@ -32,8 +32,8 @@ from timing import Timings, alternate
 import hnca
 from hnca.estimators import REGISTRY, make_estimator
 from hnca.kernels import bernoulli_flip as fast_bernoulli_flip
+from hnca.lab.training import TrainState, make_epoch
 from hnca.models import bandit_policy, hierarchical_vae
-from hnca.training import TrainState, make_epoch
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

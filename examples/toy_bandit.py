@@ -13,8 +13,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 import hnca
+from hnca.lab.training import TrainState, make_epoch
 from hnca.models import bandit_policy
-from hnca.training import TrainState, make_epoch
 
 BITS, PATTERNS, UNITS = 24, 8, 32
 BATCH, STEPS_PER_EPOCH, EPOCHS = 50, 100, 40

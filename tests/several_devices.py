@@ -18,10 +18,10 @@ from typing import Any
 import jax
 import tyro
 
-from hnca.cli.hardware import Hardware
-from hnca.cli.progress import reporter
-from hnca.experiments import VAE, AbstractExperiment, Bandit
-from hnca.training import Devices, Engine, RunDirectory, hosts, train
+from hnca.lab.cli.hardware import Hardware
+from hnca.lab.cli.progress import reporter
+from hnca.lab.experiments import VAE, AbstractExperiment, Bandit
+from hnca.lab.training import Devices, Engine, RunDirectory, hosts, train
 from test_runs import DATA
 
 # Plain gradient steps: Adam divides by the size of a gradient, and makes much of one that is
@@ -79,6 +79,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.modules["hnca.training.run"].Engine = Observed
-    sys.modules["hnca.training.under_way"].draw_curves = lambda *_: None  # which takes a while
+    sys.modules["hnca.lab.training.run"].Engine = Observed
+    sys.modules["hnca.lab.training.under_way"].draw_curves = lambda *_: None  # which takes a while
     main()

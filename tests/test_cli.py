@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hnca.cli import main
-from hnca.data.idx import FILES, encode
+from hnca.lab.cli import main
+from hnca.lab.data.idx import FILES, encode
 from test_runs import DATA, outcome
 
 # What is tested is the engine, not the method: one that compiles fast.

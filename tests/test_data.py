@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hnca.cli.data import main
-from hnca.data import Dataset, cache, draw, load, whereabouts
-from hnca.data.idx import FILES, decode, encode
-from hnca.data.pictures import grid
-from hnca.data.registry import FASHION, KNOWN, MNIST
-from hnca.data.sources import Source, SourceError, check_hashes
-from hnca.errors import UserError
+from hnca.lab.cli.data import main
+from hnca.lab.data import Dataset, cache, draw, load, whereabouts
+from hnca.lab.data.idx import FILES, decode, encode
+from hnca.lab.data.pictures import grid
+from hnca.lab.data.registry import FASHION, KNOWN, MNIST
+from hnca.lab.data.sources import Source, SourceError, check_hashes
+from hnca.lab.errors import UserError
 from tiny_data import ARRAYS, OTHER, RANDOM, RAW, flip, put
 
 
@@ -336,6 +336,6 @@ def line_of(name: str, capsys) -> str:
 
 def test_import_is_light():
     heavy = "{'matplotlib', 'pooch', 'requests', 'rich', 'tyro'}"
-    script = f"import hnca.data, sys; print({heavy} & set(sys.modules))"
+    script = f"import hnca.lab.data, sys; print({heavy} & set(sys.modules))"
     printed = subprocess.check_output([sys.executable, "-c", script], text=True)
     assert printed == "set()\n"

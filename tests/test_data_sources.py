@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hnca.data import mirrors, packages
-from hnca.data.idx import FILES
-from hnca.data.pickled import ArrayUnpickler, unpickled_mnist
-from hnca.data.sources import SourceError, one_line
+from hnca.lab.data import mirrors, packages
+from hnca.lab.data.idx import FILES
+from hnca.lab.data.pickled import ArrayUnpickler, unpickled_mnist
+from hnca.lab.data.sources import SourceError, one_line
 from tiny_data import ARRAYS, RAW, put
 
 # The pickle

@@ -14,9 +14,9 @@ import jax
 import numpy as np
 import pytest
 
-from hnca.cli.hardware import Hardware
-from hnca.errors import UserError
-from hnca.training import Devices, Engine, RunDirectory
+from hnca.lab.cli.hardware import Hardware
+from hnca.lab.errors import UserError
+from hnca.lab.training import Devices, Engine, RunDirectory
 from test_cli import TRAIN, lines, wait_for
 from test_cli import environment as environment
 from test_cli import stripes as stripes

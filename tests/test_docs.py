@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from hnca.sweep import read_plan
+from hnca.lab.sweep import read_plan
 
 ROOT = Path(__file__).parent.parent
 

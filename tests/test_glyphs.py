@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hnca.data import glyphs, load, loading, whereabouts
-from hnca.data.drawing import BLOCK, VERSION
-from hnca.data.idx import FILES
+from hnca.lab.data import glyphs, load, loading, whereabouts
+from hnca.lab.data.drawing import BLOCK, VERSION
+from hnca.lab.data.idx import FILES
 from tiny_data import flip
 
 

@@ -7,7 +7,7 @@ import optax
 import pytest
 
 import hnca
-from hnca.training import TrainState, make_epoch
+from hnca.lab.training import TrainState, make_epoch
 
 BATCH, PIXELS, UNITS = 500, 784, 1000
 KEYS = jax.random.split(jax.random.key(0), 5)

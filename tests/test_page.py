@@ -11,8 +11,8 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 
-from hnca.experiments import VAE, Bandit
-from hnca.report import find, read_all, write_report
+from hnca.lab.experiments import VAE, Bandit
+from hnca.lab.report import find, read_all, write_report
 
 CHROMIUM = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
 pytestmark = pytest.mark.skipif(

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 from made_up_runs import make_run
 
-from hnca.cli import main
-from hnca.errors import UserError
-from hnca.experiments import VAE, Bandit, ConvBandit
-from hnca.report import find, read_all, write_report
-from hnca.report.comparison import compare
-from hnca.report.drawings import drawings
-from hnca.report.figures import draw
-from hnca.report.grouping import panels_of
-from hnca.report.interactive import POINTS, curves_data
-from hnca.report.paper import published_bounds
-from hnca.report.statistics import Interval, interval
+from hnca.lab.cli import main
+from hnca.lab.errors import UserError
+from hnca.lab.experiments import VAE, Bandit, ConvBandit
+from hnca.lab.report import find, read_all, write_report
+from hnca.lab.report.comparison import compare
+from hnca.lab.report.drawings import drawings
+from hnca.lab.report.figures import draw
+from hnca.lab.report.grouping import panels_of
+from hnca.lab.report.interactive import POINTS, curves_data
+from hnca.lab.report.paper import published_bounds
+from hnca.lab.report.statistics import Interval, interval
 
 
 def collect(path: Path):

@@ -13,11 +13,11 @@ import optax
 import pytest
 
 import hnca
-from hnca.data import Dataset
-from hnca.errors import UserError
-from hnca.experiments import VAE, Bandit, ConvBandit, binarise, experiment_from
-from hnca.training import Engine, RunDirectory, checkpoint, train
-from hnca.training.engine import Keys
+from hnca.lab.data import Dataset
+from hnca.lab.errors import UserError
+from hnca.lab.experiments import VAE, Bandit, ConvBandit, binarise, experiment_from
+from hnca.lab.training import Engine, RunDirectory, checkpoint, train
+from hnca.lab.training.engine import Keys
 
 RANDOM = np.random.default_rng(0)
 LABELS = RANDOM.integers(3, size=60).astype(np.uint8)

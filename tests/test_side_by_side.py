@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hnca.cli import main
-from hnca.errors import UserError
-from hnca.experiments import VAE
-from hnca.training import Engine, Run, RunDirectory, checkpoint, train, train_side_by_side
+from hnca.lab.cli import main
+from hnca.lab.errors import UserError
+from hnca.lab.experiments import VAE
+from hnca.lab.training import Engine, Run, RunDirectory, checkpoint, train, train_side_by_side
 from test_cli import stripes as stripes
 from test_runs import DATA, TINY, DiesAfter, Killed, Quiet
 
@@ -21,7 +21,7 @@ CHEAP = replace(TINY, estimator="reinforce")  # where it does not matter which: 
 @pytest.fixture
 def no_curves(monkeypatch):
     """They take a second each to draw."""
-    monkeypatch.setattr("hnca.training.under_way.draw_curves", lambda *_: None)
+    monkeypatch.setattr("hnca.lab.training.under_way.draw_curves", lambda *_: None)
 
 
 def alone(path, experiment, seed, reporter=None):

@@ -15,16 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from hnca.cli import main
-from hnca.errors import UserError
-from hnca.experiments import EXPERIMENTS, VAE, Bandit, run_name
-from hnca.sweep import Run, Scheduler, built_in, make_engine, narrowed, read_plan, runs_of
-from hnca.sweep.engines import AbstractEngine, shared_out
-from hnca.sweep.pace import Pace, program
-from hnca.sweep.progress import progress, recent
-from hnca.sweep.worker import Measurement, Outcome, work
-from hnca.training import RunDirectory, train
-from hnca.training.signals import listening
+from hnca.lab.cli import main
+from hnca.lab.errors import UserError
+from hnca.lab.experiments import EXPERIMENTS, VAE, Bandit, run_name
+from hnca.lab.sweep import Run, Scheduler, built_in, make_engine, narrowed, read_plan, runs_of
+from hnca.lab.sweep.engines import AbstractEngine, shared_out
+from hnca.lab.sweep.pace import Pace, program
+from hnca.lab.sweep.progress import progress, recent
+from hnca.lab.sweep.worker import Measurement, Outcome, work
+from hnca.lab.training import RunDirectory, train
+from hnca.lab.training.signals import listening
 from test_cli import environment, lines, stripes, wait_for  # noqa: F401  (fixtures)
 from test_runs import DATA, TINY, DiesAfter, Killed, Quiet, outcome
 
@@ -107,7 +107,7 @@ def test_the_quick_plan_has_everything():
 
 def hnca_estimators(task: str) -> list[str]:
     from hnca.estimators import REGISTRY, make_estimator
-    from hnca.experiments import EXPERIMENTS
+    from hnca.lab.experiments import EXPERIMENTS
 
     experiment = EXPERIMENTS[task]()
     return [name for name in REGISTRY if not experiment.objection(make_estimator(name))]
@@ -386,8 +386,8 @@ def test_a_run_whose_worker_dies_is_done_by_another(tmp_path, two):
 
 def test_a_run_of_another_process_is_waited_for(tmp_path, two, monkeypatch):
     """More and more patiently, and it is told of once."""
-    monkeypatch.setattr("hnca.sweep.scheduler.PATIENCE", 1e-3)
-    monkeypatch.setattr("hnca.sweep.scheduler.MOST", 4e-3)
+    monkeypatch.setattr("hnca.lab.sweep.scheduler.PATIENCE", 1e-3)
+    monkeypatch.setattr("hnca.lab.sweep.scheduler.MOST", 4e-3)
     scheduler = Scheduler(two[:1], tmp_path, Here())
     with RunDirectory(tmp_path / two[0].name).lock():
         events = [event.what for _ in range(9) for event in scheduler.turn(0.01)]
@@ -398,7 +398,7 @@ def test_a_run_of_another_process_is_waited_for(tmp_path, two, monkeypatch):
 
 def test_what_a_worker_did_elsewhere_is_not_done(tmp_path, two, monkeypatch):
     """As on a cluster that does not share the directory."""
-    monkeypatch.setattr("hnca.sweep.scheduler.work", lambda job: Outcome("done"))
+    monkeypatch.setattr("hnca.lab.sweep.scheduler.work", lambda job: Outcome("done"))
     scheduler = Scheduler(two[:1], tmp_path, Here())
     carry_out(scheduler)
     assert not scheduler.done
@@ -417,7 +417,7 @@ def test_a_second_ctrl_c_leaves_no_file_behind(tmp_path, two):
 @pytest.fixture
 def here(monkeypatch):
     """A sweep without processes."""
-    monkeypatch.setattr("hnca.cli.sweep.make_engine", lambda *arguments: Here())
+    monkeypatch.setattr("hnca.lab.cli.sweep.make_engine", lambda *arguments: Here())
 
 
 def test_jobs_have_whole_paths(tmp_path, plan, stripes, monkeypatch, capfd):  # noqa: F811
@@ -431,7 +431,7 @@ def test_jobs_have_whole_paths(tmp_path, plan, stripes, monkeypatch, capfd):  # 
             future.set_result(Outcome("done"))
             return future
 
-    monkeypatch.setattr("hnca.cli.sweep.make_engine", lambda *arguments: Elsewhere())
+    monkeypatch.setattr("hnca.lab.cli.sweep.make_engine", lambda *arguments: Elsewhere())
     monkeypatch.chdir(tmp_path)
     text = Path(plan()).read_text().replace(str(stripes), os.path.relpath(stripes))
     Path("relative.toml").write_text(text)
@@ -476,7 +476,7 @@ def test_a_sweep_from_nothing_to_the_end(tmp_path, plan, here, monkeypatch, capf
     assert sweep(plan(), "--out", str(tmp_path / "whole"), "--only", "baseline*-0") == 0
     assert outcome(half) == outcome(tmp_path / "whole" / half.name)
     capfd.readouterr()
-    monkeypatch.setattr("hnca.cli.sweep.make_engine", None)  # nobody is needed any more
+    monkeypatch.setattr("hnca.lab.cli.sweep.make_engine", None)  # nobody is needed any more
     files = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
     assert sweep(plan(), *options) == 0
     assert "4 runs, 0 of them to do" in capfd.readouterr().out

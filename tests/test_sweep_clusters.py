@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hnca.errors import UserError
-from hnca.experiments import Bandit
-from hnca.sweep import Scheduler, make_engine, runs_of
-from hnca.sweep.progress import progress
-from hnca.training import RunDirectory
+from hnca.lab.errors import UserError
+from hnca.lab.experiments import Bandit
+from hnca.lab.sweep import Scheduler, make_engine, runs_of
+from hnca.lab.sweep.progress import progress
+from hnca.lab.training import RunDirectory
 from test_cli import environment, stripes  # noqa: F401  (fixtures)
 from test_sweep import cached  # noqa: F401  (a fixture)
 
@@ -64,6 +64,6 @@ def test_a_missing_library_is_named(monkeypatch, engine, extra):
     def missing(name):
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr("hnca.sweep.clusters.import_module", missing)
+    monkeypatch.setattr("hnca.lab.sweep.clusters.import_module", missing)
     with pytest.raises(UserError, match=rf"pip install 'hnca\[{extra}\]'"):
         make_engine(engine)

@@ -10,8 +10,8 @@ import pytest
 import hnca
 from enumeration import assert_trees_close
 from graphs import CASES, bandit, elbo
+from hnca.lab.training import TrainState, make_epoch
 from hnca.models import bandit_policy, hierarchical_vae
-from hnca.training import TrainState, make_epoch
 
 KEY = jax.random.key(0)
 OPTIMIZER = hnca.maximize(optax.adam(1e-2))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hnca.data.idx import FILES, encode
+from hnca.lab.data.idx import FILES, encode
 
 RANDOM = np.random.default_rng(0)
 ARRAYS = [

@@ -6,13 +6,13 @@ from typing import ClassVar
 
 from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 
-from ..credit import parameter_counts
+from ...credit import parameter_counts
+from ...estimators import AbstractEstimator
+from ...exact import World
+from ...graph import Graph
+from ...models import bandit_policy, conv_policy
 from ..data import Dataset
 from ..errors import UserError
-from ..estimators import AbstractEstimator
-from ..exact import World
-from ..graph import Graph
-from ..models import bandit_policy, conv_policy
 from .base import AbstractExperiment
 
 

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, PRNGKeyArray, UInt8
 
-from ..credit import parameter_counts
+from ...credit import parameter_counts
+from ...graph import Graph
 from ..data import Dataset
 from ..errors import UserError
 from ..experiments import AbstractExperiment, binarise
-from ..graph import Graph
 from .devices import Devices
 from .epoch import Metrics, TrainState, epoch_program
 from .side_by_side import SideBySide

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from ...graph import Graph
 from ..data import Dataset, load
 from ..errors import UserError
 from ..experiments import AbstractExperiment, experiment_from
-from ..graph import Graph
 from . import checkpoint
 from .directory import RunDirectory
 from .engine import Engine, Split

@@ -31,9 +31,12 @@ def page(
     from jinja2 import Environment, PackageLoader
 
     environment = Environment(
-        loader=PackageLoader("hnca.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("hnca.lab.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    code = {name: (files("hnca.report") / "templates" / name).read_text() for name in CODE}
+    code = {name: (files("hnca.lab.report") / "templates" / name).read_text() for name in CODE}
     return environment.get_template("page.html").render(
         code=code,
         count=_counts(collection),

@@ -36,7 +36,7 @@ def menu(
         print("\n".join([about, "", f"usage: {prog} COMMAND ...", "", *lines, "", epilog]))
         return None, []
     if chosen == "--version":
-        from .. import __version__
+        from ... import __version__
 
         print(f"hnca {__version__}")
         return None, []

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from ..credit import gradient_variance
-from ..estimators import AbstractEstimator
-from ..exact import World
-from ..graph import Graph
+from ...credit import gradient_variance
+from ...estimators import AbstractEstimator
+from ...exact import World
+from ...graph import Graph
 
 Task = Callable[[PyTree], tuple[dict[str, Array], World | None]]
 """What to do in a step: from its entry in the epoch's inputs, the context and the world's answer

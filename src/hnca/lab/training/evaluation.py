@@ -7,8 +7,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from ...graph import Graph
 from ..experiments import AbstractExperiment
-from ..graph import Graph
 from .engine import TEST_BATCH, Split, measured_images
 
 

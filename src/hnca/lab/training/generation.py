@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ...graph import Graph, Sample
+from ...models import generative
 from ..data import Dataset
 from ..data.pictures import tiled
 from ..experiments import binarise
 from ..files import write_figure
-from ..graph import Graph, Sample
-from ..models import generative
 
 COLUMNS, PRIOR_ROWS = 16, 4
 

@@ -7,13 +7,13 @@ from typing import ClassVar
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 
-from ..bounds import multi_sample_bound
+from ...bounds import multi_sample_bound
+from ...estimators import ARM, HNCA, AbstractEstimator, DisARM, StraightThrough
+from ...exact import World
+from ...graph import Graph
+from ...models import hierarchical_vae
 from ..data import Dataset
 from ..errors import UserError
-from ..estimators import ARM, HNCA, AbstractEstimator, DisARM, StraightThrough
-from ..exact import World
-from ..graph import Graph
-from ..models import hierarchical_vae
 from .base import AbstractExperiment
 
 BINARY = (ARM, DisARM, StraightThrough)  # methods for units of two values

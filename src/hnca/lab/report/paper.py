@@ -24,7 +24,7 @@ class PublishedBounds(NamedTuple):
 @cache
 def published_bounds() -> PublishedBounds:
     """As they stand in the paper."""
-    record = tomllib.loads((files("hnca.report") / "paper.toml").read_text())
+    record = tomllib.loads((files("hnca.lab.report") / "paper.toml").read_text())
     table: dict[str, Any] = record["bounds"]
     values = {
         (estimator, int(layers)): Interval(row[layers][0], row[layers][1], table["seeds"])

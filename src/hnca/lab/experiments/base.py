@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 
+from ...estimators import REGISTRY, AbstractEstimator, make_estimator
+from ...exact import World
+from ...graph import Graph
+from ...optimizers import maximize
 from ..data import Dataset
 from ..errors import UserError
-from ..estimators import REGISTRY, AbstractEstimator, make_estimator
-from ..exact import World
-from ..graph import Graph
-from ..optimizers import maximize
 
 POSITIVE = (
     "epochs",
