@@ -21,16 +21,15 @@ class Demo:
 def main(arguments: list[str]) -> None:
     """Runs the demo on MNIST, or on glyphs where it cannot be had."""
     demo = parse(Demo, "hnca demo", arguments)
-    from ..data import load
     from .train import run
 
-    experiment = Bandit.quick()
+    experiment = Bandit(**Bandit.presets["quick"])
     try:
-        data = load(experiment.dataset, say=print)
+        data = experiment.data(None, print)
     except UserError:  # each source has said why
         print("MNIST cannot be had here, so the demo draws its own digits: glyphs")
         experiment = replace(experiment, dataset="glyphs")
-        data = load("glyphs")
+        data = experiment.data(None, print)
     out = demo.out or Path("runs") / f"demo-{experiment.dataset}"
     again = f"{program()} train bandit --preset quick --dataset {experiment.dataset}"
     run({out: experiment}, data, f"{again} --out {shlex.quote(str(out))}")

@@ -1,55 +1,67 @@
-"""`hnca evaluate`: the multi-sample bound of a trained VAE."""
+"""`hnca evaluate`: the test of a trained run, once more."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
 from ..errors import UserError
-from .usage import parse
+from ..settings import Flag
+from .usage import UsageError, parse
 
 
 @dataclass(frozen=True)
 class Evaluate:
-    """A lower bound on the log-likelihood of the test images under a trained VAE: the more samples,
-    the closer. It is printed, and written into the run's summary.json."""
+    """Tests a trained run once more, with standard errors over the test data. For a VAE that is a
+    lower bound on the log-likelihood of the test images: the more samples, the closer. What comes
+    of it is printed, and written into the run's summary.json."""
 
-    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    run: Annotated[Path, Flag(positional=True, metavar="RUN")]
     """Directory of the run."""
-    samples: int = 100
-    """Samples for each image; 100 in the paper."""
+    samples: int | None = None
+    """Samples for each image, of a VAE; 100 in the paper, and the run's own number by default."""
     seed: int = 0
-    """Of the samples and of the binarisation of the test images."""
-    data_dir: Path | None = None
+    """Of the samples, and of whatever is random in the test data."""
+    task: Annotated[str | None, Flag(metavar="FILE:CLASS")] = None
+    """The experiment, if it is one of your own. The file is imported; nothing that the run's own
+    files name ever is."""
+    data_dir: Annotated[Path | None, Flag(metavar="DIRECTORY")] = None
     """Where to look for the data set first."""
 
 
 def main(arguments: list[str]) -> None:
     """Evaluates a run."""
     asked = parse(Evaluate, "hnca evaluate", arguments)
+    if asked.samples is not None and asked.samples < 1:
+        raise UsageError(f"--samples must be 1 or more, not {asked.samples}")
     from rich.progress import track
 
-    from ..experiments import VAE
+    from ..experiments import experiment_class
     from ..files import write_json
     from ..training import RunDirectory, keep_compiled
-    from ..training.evaluation import evaluate
-    from ..training.stored import read_run
+    from ..training.evaluation import evaluate, read_trained
 
     keep_compiled()
     directory = RunDirectory(asked.run)
-    stored = read_run(directory, asked.data_dir)
-    if not isinstance(stored.experiment, VAE):
-        raise UserError(f"{asked.run} is a {stored.experiment.name}: only a vae has a likelihood")
-    experiment = replace(stored.experiment, eval_samples=asked.samples, seed=asked.seed)
+    kind = None if asked.task is None else experiment_class(asked.task)
+    trained = read_trained(directory, kind, asked.data_dir)
+    experiment = replace(trained.experiment, seed=asked.seed)
+    sampled = "eval_samples" in {field.name for field in fields(experiment)}
+    if asked.samples is not None:
+        if not sampled:
+            raise UserError(f"{asked.run}: its experiment has no --eval-samples: drop --samples")
+        experiment = replace(experiment, eval_samples=asked.samples)
     experiment.check()
-    bar = lambda starts: track(starts, description="test images", transient=True)
+    bar = lambda starts: track(starts, description="test data", transient=True)
+    told = {"samples": getattr(experiment, "eval_samples", 1)} if sampled else {}
     with directory.lock():
-        measured = evaluate(experiment, stored.graph, stored.test_set, asked.seed, bar)
-        result = {"epoch": stored.epoch, "samples": asked.samples} | measured
-        write_json(directory.summary, directory.read_summary() | {"evaluation": result})
-    print(f"{experiment.title}, after {stored.epoch} epochs, on {result['images']:,} test images:")
-    for name, what in (("test_elbo", "1 sample"), ("test_bound", f"{asked.samples} samples")):
+        before = directory.read_summary()
+        measured = evaluate(experiment, trained.graph, trained.data.test, asked.seed, bar)
+        result = {"epoch": trained.epoch} | told | measured
+        write_json(directory.summary, before | {"evaluation": result})
+    print(f"{experiment.title}, after {trained.epoch} epochs, on {result['examples']:,} examples:")
+    for name in [name for name in measured if f"{name}_standard_error" in measured]:
         error = result[f"{name}_standard_error"]
-        print(f"  {name:10} {result[name]:.2f}  (standard error {error:.2f}; {what})")
+        print(f"  {name:10} {result[name]:.2f}  (standard error {error:.2f})")
+    if told:
+        print(f"with {told['samples']} samples for a bound")
     print(f"written to {directory.summary}")

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
 from ..errors import UserError
+from ..settings import Flag
 from .usage import parse
 
 
@@ -15,28 +14,28 @@ class Generate:
     """Draws samples from the prior, reconstructions of test images beside the originals, and what
     becomes of samples when one unit of the top layer is flipped, as one picture."""
 
-    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    run: Annotated[Path, Flag(positional=True, metavar="RUN")]
     """Directory of the run."""
-    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("digits.png")
+    out: Annotated[Path, Flag(short="-o", metavar="FILE")] = Path("digits.png")
     """The picture."""
     seed: int = 0
     """Of the samples."""
-    data_dir: Path | None = None
+    data_dir: Annotated[Path | None, Flag(metavar="DIRECTORY")] = None
     """Where to look for the data set first."""
 
 
 def main(arguments: list[str]) -> None:
     """Draws the picture."""
     asked = parse(Generate, "hnca generate", arguments)
-    from ..experiments import VAE
+    from ..experiments import VAE, Images
     from ..training import RunDirectory, keep_compiled
+    from ..training.evaluation import read_trained
     from ..training.generation import draw_generated
-    from ..training.stored import read_run
 
     keep_compiled()
-    stored = read_run(RunDirectory(asked.run), asked.data_dir)
-    if not isinstance(stored.experiment, VAE):
-        raise UserError(f"{asked.run} is a {stored.experiment.name}: only a vae can generate")
-    title = f"{stored.experiment.title} on {stored.data.name}, after {stored.epoch} epochs"
-    draw_generated(stored.graph, stored.data, asked.out, seed=asked.seed, title=title)
+    trained = read_trained(RunDirectory(asked.run), data_dir=asked.data_dir)
+    if not (isinstance(trained.experiment, VAE) and isinstance(trained.data, Images)):
+        raise UserError(f"{asked.run} is a {trained.experiment.title}: only a vae can generate")
+    title = f"{trained.experiment.title} on {trained.data.name}, after {trained.epoch} epochs"
+    draw_generated(trained.graph, trained.data, asked.out, seed=asked.seed, title=title)
     print(f"wrote {asked.out}")

@@ -19,7 +19,7 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
-class Lines:
+class EpochLines:
     """A line for each epoch: for logs."""
 
     def __init__(self, experiment: AbstractExperiment):
@@ -27,7 +27,7 @@ class Lines:
         self._epochs = self._steps = 0
         self._seconds: list[float] = []
 
-    def __enter__(self) -> "Lines":
+    def __enter__(self) -> "EpochLines":
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -54,14 +54,14 @@ class Lines:
         return "  ".join([*facts, f"left {clock(left)}"])
 
 
-class Silence(Lines):
+class Silence(EpochLines):
     """Nothing: for all processes but the first."""
 
     def say(self, message: str) -> None:
         pass
 
 
-class Bar(Lines):
+class Bar(EpochLines):
     """A bar above the latest figures."""
 
     def __init__(self, experiment: AbstractExperiment):
@@ -98,8 +98,8 @@ class Bar(Lines):
         self._latest.plain = f"{self._measure} {self._facts(entry)}"
 
 
-def reporter(experiment: AbstractExperiment) -> Lines:
+def reporter(experiment: AbstractExperiment) -> EpochLines:
     """A bar where there is a terminal to draw it on; one process speaks for all."""
     if not hosts.is_first():
         return Silence(experiment)
-    return (Bar if sys.stdout.isatty() else Lines)(experiment)
+    return (Bar if sys.stdout.isatty() else EpochLines)(experiment)

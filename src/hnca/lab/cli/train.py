@@ -1,21 +1,32 @@
 """`hnca train`: an experiment, from settings to curves."""
 
 import shlex
-from argparse import ArgumentParser
 from collections.abc import Mapping
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from ..data import Dataset
-from ..experiments import EXPERIMENTS, AbstractExperiment, run_name
+from ..experiments import (
+    EXPERIMENTS,
+    AbstractExperiment,
+    Data,
+    count_rows,
+    experiment_class,
+    is_file_task,
+    run_name,
+)
+from ..settings import Flag
 from .hardware import Hardware
-from .usage import UsageError, menu, parse, program
+from .usage import UsageError, menu, parse_given, program
 
 if TYPE_CHECKING:
     from ..training import Devices, RunDirectory
 
+ABOUT = "Trains a network of stochastic units: one of the paper's experiments, or your own."
 EPILOG = """\
+or FILE.py:CLASS, an experiment of your own, as in examples/own_experiment.py. The file is imported:
+name only one that you trust.
+
 An experiment's settings are the paper's by default; --preset quick is a run of about a minute.
 The same command again goes on where it was interrupted:
   hnca train bandit --preset quick --out runs/first"""
@@ -23,97 +34,98 @@ The same command again goes on where it was interrupted:
 
 def main(arguments: list[str]) -> None:
     """Trains, and says where the results are."""
-    about = "Trains a network of stochastic units."
-    summaries = {name: _summary(each) for name, each in EXPERIMENTS.items()}
-    name, rest = menu("hnca train", about, summaries, EPILOG, arguments)
-    if name:
-        _train(EXPERIMENTS[name], rest)
+    choices = {name: first_sentence(each) for name, each in EXPERIMENTS.items()}
+    if arguments and is_file_task(arguments[0]):
+        choices[arguments[0]] = ""
+    task, rest = menu("hnca train", ABOUT, choices, EPILOG, arguments)
+    if task:
+        _train(task, rest)
 
 
-def _summary(experiment: type[AbstractExperiment]) -> str:
-    return (experiment.__doc__ or "").splitlines()[0]
+def first_sentence(kind: type[AbstractExperiment]) -> str:
+    """What an experiment is, in a line."""
+    return (kind.__doc__ or "").strip().partition("\n")[0]
 
 
 @dataclass(frozen=True)
-class Place:
+class RunOptions:
     """Where runs find their data and leave their results; no matter to what comes out."""
 
-    out: Path | None = None
+    out: Annotated[Path | None, Flag(short="-o", metavar="DIRECTORY")] = None
     """Directory of the run; `runs/` and a name that tells its settings by default. With --seeds,
     the directory that holds those of the runs."""
     seeds: tuple[int, ...] | None = None
     """Several runs instead of one, side by side in one program, each with one of these for --seed
     and a directory of its own: the same as one by one, but for rounding."""
-    data_dir: Path | None = None
+    data_dir: Annotated[Path | None, Flag(metavar="DIRECTORY")] = None
     """Where to look for the data set first."""
-    preset: Literal["paper", "quick"] = "paper"
-    """Defaults of all settings: the paper's, or those of a run of about a minute."""
+    preset: Annotated[str | None, Flag(metavar="NAME")] = None
+    """Other defaults of the settings: paper, or quick for a run of about a minute."""
 
     def runs(self, experiment: AbstractExperiment) -> dict[Path, AbstractExperiment]:
         """What to run, by its directory."""
+        usual = experiment.presets[self.preset] if self.preset else {}
         if self.seeds is None:
-            return {self.out or Path("runs") / self._name(experiment): experiment}
+            return {self.out or Path("runs") / run_name(experiment, usual): experiment}
         seeded = [replace(experiment, seed=seed) for seed in self.seeds]
-        return {(self.out or Path("runs")) / self._name(each): each for each in seeded}
-
-    def _name(self, experiment: AbstractExperiment) -> str:
-        return run_name(experiment, vars(experiment.quick()) if self.preset == "quick" else {})
+        return {(self.out or Path("runs")) / run_name(each, usual): each for each in seeded}
 
 
-def _train(kind: type[AbstractExperiment], arguments: list[str]) -> None:
-    experiment, place, hardware = parse_settings(kind, arguments)
-    runs = place.runs(experiment)
+def _train(task: str, arguments: list[str]) -> None:
+    experiment, options, hardware = parse_settings(task, arguments)
+    runs = options.runs(experiment)
     devices = hardware.claim()
-    from ..data import load
     from ..training import hosts
 
-    def prepare() -> Dataset:
-        for each in runs.values():
-            each.check()
-        return load(experiment.dataset, place.data_dir, say=print)
-
-    data = hosts.together(prepare)
-    command = f"{program()} {shlex.join(['train', kind.name, *arguments])}"
+    data = hosts.together(lambda: _data(runs.values(), options.data_dir))
+    command = f"{program()} {shlex.join(['train', task, *arguments])}"
     run(runs, data, command, devices)
 
 
+def _data(experiments: Any, directory: Path | None) -> Data:
+    """The data of experiments that differ in their seed only: the same for all of them."""
+    for each in experiments:
+        each.check()
+    first, *others = experiments
+    data = first.data(directory, print)
+    if others and others[-1].data(directory, print).fingerprint != data.fingerprint:
+        raise UsageError("--seeds: their data is not the same; train them one by one, by --seed")
+    return data
+
+
 def parse_settings(
-    kind: type[AbstractExperiment], arguments: list[str]
-) -> tuple[AbstractExperiment, Place, Hardware]:
+    task: str, arguments: list[str]
+) -> tuple[AbstractExperiment, RunOptions, Hardware]:
     """An experiment's settings from the command line: its fields are the flags."""
-    import tyro
-
-    peek = ArgumentParser(add_help=False, allow_abbrev=False)
-    peek.add_argument("--preset", nargs="?")
-    peek.add_argument("--seed", nargs="?")
-    peeked = peek.parse_known_args(arguments)[0]
-    defaults = kind.quick() if peeked.preset == "quick" else kind()
-    flat = tyro.conf.OmitArgPrefixes
-    all_flags = make_dataclass(
-        "Settings",
-        [
-            ("settings", Annotated[kind, flat], field(default=defaults)),
-            ("place", Annotated[Place, flat], field(default=Place())),
-            ("hardware", Annotated[Hardware, flat], field(default=Hardware())),
-        ],
+    kind = experiment_class(task)
+    settings, given, hardware = parse_given(
+        [kind, RunOptions, Hardware],
+        f"hnca train {task}",
+        arguments,
+        kind.__doc__ or "",
+        kind.presets,
     )
-    parsed = parse(all_flags, f"hnca train {kind.name}", arguments, description=kind.__doc__)
-    _check_seeds(parsed.place.seeds, peeked.seed)
-    return parsed.settings, parsed.place, parsed.hardware
+    options = RunOptions(**given)
+    if options.preset is not None and options.preset not in kind.presets:
+        known = ", ".join(kind.presets) or "none"
+        raise UsageError(f"--preset '{options.preset}': {task} has {known}")
+    _check_seeds(options.seeds, "seed" in settings)
+    defaults = kind.presets[options.preset] if options.preset else {}
+    return kind(**{**defaults, **settings}), options, Hardware(**hardware)
 
 
-def _check_seeds(seeds: tuple[int, ...] | None, seed: str | None) -> None:
+def _check_seeds(seeds: tuple[int, ...] | None, seed_is_given: bool) -> None:
     if seeds is None:
         return
-    if seed is not None:
+    if seed_is_given:
         raise UsageError("give --seed or --seeds, not both")
-    if not seeds or len(set(seeds)) < len(seeds):
+    if len(set(seeds)) < len(seeds):
         raise UsageError("--seeds must be one or more numbers, each of them once")
 
 
 def run(
     runs: Mapping[Path, AbstractExperiment],
-    data: Dataset,
+    data: Data,
     command: str,
     devices: "Devices | None" = None,
 ) -> None:
@@ -124,10 +136,10 @@ def run(
     keep_compiled()
     under_way = [Run(experiment, RunDirectory(out)) for out, experiment in runs.items()]
     with reporter(under_way[0].experiment) as tell:
-        images = f"{len(data.train_images):,} + {len(data.test_images):,} images"
+        rows = f"{count_rows(data.train):,} + {count_rows(data.test):,} examples"
         title = under_way[0].experiment.title
         for out in runs:
-            tell.say(f"{title} on {data.name} ({images} from {data.source}), in {out}")
+            tell.say(f"{title} on {data.name} ({rows} from {data.source}), in {out}")
         try:
             summaries = train_side_by_side(under_way, data, tell, command, devices)
         except Interrupted as interrupted:

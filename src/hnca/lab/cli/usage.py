@@ -1,16 +1,21 @@
-"""What is common to all commands: menus, and errors in one line."""
+"""What is common to all commands: menus, flags made from dataclasses, and errors in one line."""
 
-import re
+import argparse
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
-from contextlib import redirect_stderr
-from io import StringIO
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING
+from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NoReturn
 
 from ..errors import UserError
+from ..settings import Setting, from_text, kind_of, settings_of
+
+Presets = Mapping[str, Mapping[str, Any]]  # settings that are other defaults, by the preset's name
 
 
 class UsageError(UserError):
@@ -45,28 +50,102 @@ def menu(
     return chosen, rest
 
 
-def parse(target: Any, prog: str, arguments: list[str], **options: Any) -> Any:
-    """What tyro makes of the arguments. Its errors come in boxes of many lines; ours in one."""
-    import tyro
+def parse(target: type, prog: str, arguments: list[str], description: str | None = None) -> Any:
+    """The dataclass, with its fields from the command line."""
+    [given] = parse_given([target], prog, arguments, description or target.__doc__ or "")
+    return target(**given)
 
-    said = StringIO()
+
+def parse_given(
+    targets: Sequence[type],
+    prog: str,
+    arguments: list[str],
+    description: str,
+    presets: Presets = MappingProxyType({}),
+) -> list[dict[str, Any]]:
+    """For each of the dataclasses, the fields that the command line gives, and no others: what it
+    leaves open is up to the caller, who may have other defaults than the class."""
+    parser = _Parser(
+        prog=prog,
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    groups = {target: settings_of(target) for target in targets}
+    for target, settings in groups.items():
+        group = parser.add_argument_group(_heading(target)) if len(groups) > 1 else parser
+        for setting in settings:
+            _add(group, setting, presets)
+    given = vars(parser.parse_args(arguments))
+    return [
+        {setting.name: given[setting.name] for setting in settings if setting.name in given}
+        for settings in groups.values()
+    ]
+
+
+class _Parser(argparse.ArgumentParser):
+    """One line for each error, and a hint where a flag is nearly right."""
+
+    def parse_args(self, args=None, namespace=None):  # pyright: ignore
+        found, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            close = get_close_matches(unknown[0], self._option_string_actions, n=1)
+            hint = f"; perhaps you meant {close[0]}" if close else ""
+            self.error(f"unknown {shlex.join(unknown)}{hint}")
+        return found
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def _heading(target: type) -> str:
+    """The first sentence about a group of flags."""
+    return (target.__doc__ or target.__name__).partition(".")[0].partition(";")[0].strip()
+
+
+def _add(group: Any, setting: Setting, presets: Presets) -> None:
+    """A flag, or a place in the line, for a setting."""
+    kind, flag = kind_of(setting.single), setting.flag
+    options: dict[str, Any] = {"help": _help(setting, presets).replace("%", "%%")}
+    if setting.single is bool:
+        action = argparse.BooleanOptionalAction
+        group.add_argument(setting.spelled, action=action, **options)
+        return
+    options["type"] = partial(_typed, setting)
+    options["metavar"] = flag.metavar or kind.metavar
+    required = setting.default is MISSING
+    if setting.many:
+        options |= {"nargs": "+" if required or not flag.positional else "*", "action": _AsTuple}
+    if flag.positional:
+        group.add_argument(setting.name, **options)
+    else:
+        names = [flag.short, setting.spelled] if flag.short else [setting.spelled]
+        group.add_argument(*names, dest=setting.name, required=required, **options)
+
+
+class _AsTuple(argparse.Action):
+    def __call__(self, parser, namespace, values, option_string=None) -> None:
+        setattr(namespace, self.dest, tuple(values or ()))
+
+
+def _typed(setting: Setting, text: str) -> Any:
     try:
-        with redirect_stderr(said):
-            return tyro.cli(target, prog=prog, args=arguments, **options)
-    except SystemExit as leaving:
-        if leaving.code:
-            raise UsageError(f"{_condensed(said.getvalue())} (see {prog} --help)") from None
-        sys.stderr.write(said.getvalue())
-        raise
+        return from_text(setting, text)
+    except UserError as error:
+        raise UsageError(str(error)) from None
 
 
-def _condensed(box: str) -> str:
-    """The message of a box: its first paragraph, and what was perhaps meant."""
-    rows = [re.sub(r"\x1b\[[0-9;]*m", "", row).strip("│ ") for row in box.splitlines()]
-    rows = [row for row in rows if row and row[0] not in "╭╰"]
-    rules = [number for number, row in enumerate(rows) if row[0] == "─"] or [len(rows)]
-    message = " ".join(rows[: rules[0]])
-    for number, row in enumerate(rows[:-1]):
-        if row.startswith("Perhaps you meant"):
-            message += f"; perhaps you meant {rows[number + 1]}"
-    return message
+def _help(setting: Setting, presets: Presets) -> str:
+    """What the setting is, and its defaults where they say anything."""
+    others = {name: other[setting.name] for name, other in presets.items() if setting.name in other}
+    silent = (None, (), MISSING)
+    defaults = [] if setting.default in silent else [f"default: {_shown(setting.default)}"]
+    defaults += [f"{name}: {_shown(value)}" for name, value in others.items()]
+    return setting.about + (f" ({'; '.join(defaults)})" if defaults else "")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -1,27 +1,27 @@
-"""The paper's experiments, ready to run."""
+"""Experiments: what one is, the paper's own, and anyone's by the name of its file.
 
-from typing import Any
+base.py     what an experiment is: settings, data, graph, step and test
+images.py   what those on images have in common
+bandit.py   the paper's bandits
+vae.py      the paper's variational autoencoder
+tasks.py    experiments by name, and the names of their runs
+"""
 
-from ..errors import UserError
 from .bandit import Bandit as Bandit
 from .bandit import ConvBandit as ConvBandit
 from .base import AbstractExperiment as AbstractExperiment
-from .base import binarise as binarise
-from .naming import run_name as run_name
+from .base import Data as Data
+from .base import Step as Step
+from .base import count_rows as count_rows
+from .images import AbstractImageExperiment as AbstractImageExperiment
+from .images import Images as Images
+from .images import binarise as binarise
+from .tasks import EXPERIMENTS as EXPERIMENTS
+from .tasks import experiment_class as experiment_class
+from .tasks import experiment_from as experiment_from
+from .tasks import is_file_task as is_file_task
+from .tasks import run_name as run_name
+from .tasks import short_task as short_task
+from .tasks import source_of as source_of
+from .tasks import task_of as task_of
 from .vae import VAE as VAE
-
-EXPERIMENTS: dict[str, type[AbstractExperiment]] = {
-    experiment.name: experiment for experiment in (Bandit, ConvBandit, VAE)
-}
-
-
-def experiment_from(config: dict[str, Any]) -> AbstractExperiment:
-    """The experiment of a run's `config.json`."""
-    try:
-        settings: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in config["settings"].items()
-        }
-        return EXPERIMENTS[config["task"]](**settings)
-    except (AttributeError, KeyError, TypeError) as error:
-        raise UserError(f"the run is of another version of hnca ({error})") from None

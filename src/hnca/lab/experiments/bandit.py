@@ -1,48 +1,37 @@
 """The paper's contextual bandits: name the digit, and be told no more than whether it was right."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from jaxtyping import Array, Float, PRNGKeyArray, UInt8
+import jax
+from jaxtyping import Array, Float, PRNGKeyArray
 
-from ...credit import parameter_counts
 from ...estimators import AbstractEstimator
-from ...exact import World
 from ...graph import Graph
 from ...models import bandit_policy, conv_policy
-from ..data import Dataset
 from ..errors import UserError
-from .base import AbstractExperiment
+from .base import Step
+from .images import AbstractImageExperiment, Images, pixels_of
 
 
 @dataclass(frozen=True)
-class AbstractBandit(AbstractExperiment):
+class AbstractBandit(AbstractImageExperiment):
     """A policy that is rewarded with 1 for the label of the image, with 0 for any other."""
 
     measure: ClassVar[str] = "accuracy"
-    sizes: ClassVar[tuple[str, str]]
-    """The two settings that are sizes of the network."""
 
-    def check(self) -> None:
-        super().check()
-        if any(getattr(self, name) < 1 for name in self.sizes):
-            flags = " ".join(f"--{name} {getattr(self, name)}" for name in self.sizes)
-            raise UserError(f"{flags}: both must be 1 or more")
-
-    def step(
-        self, x: Float[Array, "B pixels"], labels: UInt8[Array, " B"]
-    ) -> tuple[dict[str, Array], World | None]:
-        return {"x": x}, lambda sample: sample["action"] == labels
+    def step(self, rows: dict[str, Array], key: PRNGKeyArray) -> Step:
+        right = lambda sample: sample["action"] == rows["label"]
+        return Step({"x": pixels_of(key, rows["image"])}, right)
 
     def test(
-        self, graph: Graph, x: Float[Array, " pixels"], label: UInt8[Array, ""], key: PRNGKeyArray
+        self, graph: Graph, row: dict[str, Array], key: PRNGKeyArray
     ) -> dict[str, Float[Array, ""]]:
-        action = graph.sample(key, x=x[None])["action"][0]
-        return {"test_accuracy": (action == label).astype(float)}
-
-    def measured_layers(self, graph: Graph) -> Sequence[str]:
-        return list(parameter_counts(graph))
+        pixel_key, action_key = jax.random.split(key)
+        x = pixels_of(pixel_key, row["image"][None])
+        action = graph.sample(action_key, x=x)["action"][0]
+        return {"test_accuracy": (action == row["label"]).astype(float)}
 
     def objection(self, estimator: AbstractEstimator) -> str | None:
         if not estimator.reevaluates:
@@ -62,20 +51,19 @@ class Bandit(AbstractBandit):
     units: int = 200
     """Units in each hidden layer."""
 
-    name: ClassVar[str] = "bandit"
-    titled: ClassVar[tuple[str, ...]] = ("estimator", "layers")
-    sizes: ClassVar[tuple[str, str]] = ("layers", "units")
+    told: ClassVar[tuple[str, ...]] = ("estimator", "layers")
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": {}, "quick": {"epochs": 10}}
 
-    def graph(self, data: Dataset, key: PRNGKeyArray) -> Graph:
+    def graph(self, data: Images, key: PRNGKeyArray) -> Graph:
         return bandit_policy(data.pixels, [self.units] * self.layers, data.classes, key=key)
-
-    @classmethod
-    def quick(cls) -> "Bandit":
-        return cls(epochs=10)
 
     @property
     def title(self) -> str:
         return f"bandit-{self.layers}-{self.estimator}"
+
+    def check(self) -> None:
+        super().check()
+        self.check_positive("layers", "units")
 
 
 @dataclass(frozen=True)
@@ -87,22 +75,21 @@ class ConvBandit(AbstractBandit):
     channels: int = 16
     """Of each of the two convolutions."""
 
-    name: ClassVar[str] = "conv-bandit"
-    titled: ClassVar[tuple[str, ...]] = ("estimator",)
-    sizes: ClassVar[tuple[str, str]] = ("channels", "units")
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {},
+        "quick": {"epochs": 4, "train_size": 10_000},
+    }
 
-    def graph(self, data: Dataset, key: PRNGKeyArray) -> Graph:
-        height, width = data.train_images.shape[1:]
+    def graph(self, data: Images, key: PRNGKeyArray) -> Graph:
+        height, width = data.shape
         if min(height, width) < 5:
             raise UserError(f"two convolutions need 5 x 5 pixels or more, not {height} x {width}")
-        return conv_policy(
-            (height, width), self.units, data.classes, channels=self.channels, key=key
-        )
-
-    @classmethod
-    def quick(cls) -> "ConvBandit":
-        return cls(epochs=4, train_size=10_000)
+        return conv_policy(data.shape, self.units, data.classes, channels=self.channels, key=key)
 
     @property
     def title(self) -> str:
         return f"conv-bandit-{self.estimator}"
+
+    def check(self) -> None:
+        super().check()
+        self.check_positive("channels", "units")

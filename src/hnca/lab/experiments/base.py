@@ -1,49 +1,107 @@
-"""What an experiment is: settings that the command line shows, and a graph, a step and a test
-that the training engine runs."""
+"""What an experiment is: settings that the command line shows, its data, and a graph, a step and a
+test that training runs."""
 
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray, UInt8
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
+from ...credit import parameter_counts
 from ...estimators import REGISTRY, AbstractEstimator, make_estimator
 from ...exact import World
 from ...graph import Graph
 from ...optimizers import maximize
-from ..data import Dataset
 from ..errors import UserError
 
-POSITIVE = (
-    "epochs",
-    "updates",
-    "batch_size",
-    "learning_rate",
-    "train_size",
-    "test_size",
-    "eval_every",
-)
+Say = Callable[[str], None]  # tells the user a line
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """What an experiment learns from, and what it is judged by.
+
+    Both are arrays of any shapes, in any pytree (a dictionary, say). A leaf has a row for each
+    example: what a step gets is some rows, what a test gets is one."""
+
+    train: PyTree
+    test: PyTree
+    name: str = "data"
+    source: str = "the experiment"  # where it came from, for people
+    known_fingerprint: str | None = None  # where it was found before
+
+    def __post_init__(self) -> None:
+        for split, rows in (("train", self.train), ("test", self.test)):
+            counts = {len(leaf) if np.ndim(leaf) else 0 for leaf in jax.tree.leaves(rows)}
+            if len(counts) != 1 or 0 in counts:
+                raise UserError(
+                    f"data '{self.name}': the {split} arrays must all have the same number of "
+                    f"rows, one for each example, but they have {sorted(counts) or 'no arrays'}"
+                )
+
+    @staticmethod
+    def simulated(train: int, test: int, name: str = "simulator") -> "Data":
+        """Of a simulator there is nothing to load: its rows are no more than their numbers. An
+        epoch has so many examples, and so has a test."""
+        numbered = lambda count: {"number": np.arange(count, dtype=np.int32)}
+        return Data(numbered(train), numbered(test), name, "a simulator")
+
+    def first(self, train: int, test: int) -> Self:
+        """No more than so many rows of each."""
+        cut = lambda rows, count: jax.tree.map(lambda array: array[:count], rows)
+        return replace(self, train=cut(self.train, train), test=cut(self.test, test))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over structure, shapes and bytes: a run goes on with the same data only."""
+        if self.known_fingerprint:
+            return self.known_fingerprint
+        digest = hashlib.sha256(str(jax.tree.structure((self.train, self.test))).encode())
+        for leaf in jax.tree.leaves((self.train, self.test)):
+            array = np.ascontiguousarray(leaf)
+            digest.update(f"{array.shape} {array.dtype}".encode())
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
+
+def count_rows(rows: PyTree) -> int:
+    """How many examples there are."""
+    return len(jax.tree.leaves(rows)[0])
+
+
+class Step(NamedTuple):
+    """What is done in a training step."""
+
+    context: Mapping[str, ArrayLike]  # for `graph.sample`
+    world: World | None = None  # answers a sample with its reward; None if nothing is opaque
+    weights: Mapping[str, ArrayLike] | Float[Array, " B"] | None = None
+    """Of the examples `[B]`, or of components by name: see `AbstractEstimator`."""
+
+
+POSITIVE = ("epochs", "updates", "batch_size", "learning_rate", "eval_every")
 
 
 @dataclass(frozen=True)
 class AbstractExperiment(ABC):
-    """The settings that all experiments share, the paper's by default. A run depends on nothing
-    else but the versions of the software and the machine."""
+    """Something to train. The fields of the dataclass are its settings: a subclass adds its own,
+    with a line of text below each. A run depends on nothing else but the versions of the software
+    and the machine. To be written: `data`, `graph`, `step` and `test`."""
 
     estimator: str = "hnca+baseline"
     """How the gradient is estimated. A wrong name lists the right ones."""
     epochs: int = 100
-    """How often to go through the training images. A finished run goes on when this is raised."""
+    """How often to go through the training data. A finished run goes on when this is raised."""
     seed: int = 0
-    """Of everything random: the initial weights, the order of the images, the units."""
-    dataset: str = "mnist"
-    """mnist, fashion-mnist, glyphs, or a directory with the four idx files."""
+    """Of everything random: the initial weights, the order of the data, the units."""
     batch_size: int = 50
-    """Images in one step."""
+    """Examples in one step."""
     learning_rate: float = 1e-4
     """Step size of the optimizer."""
     optimizer: Literal["adam", "sgd", "rmsprop", "adamw"] = "adam"
@@ -52,51 +110,53 @@ class AbstractExperiment(ABC):
     """Train for so many steps instead of --epochs, rounded up to whole epochs."""
     eval_every: int = 1
     """Test after every so many epochs; the summary has a test after the last one anyway."""
-    train_size: int | None = None
-    """Train on the first so many images only."""
-    test_size: int | None = None
-    """Test on the first so many images only."""
 
-    name: ClassVar[str]
-    """What the command line calls it."""
-    titled: ClassVar[tuple[str, ...]]
-    """The settings that the title tells."""
-    measure: ClassVar[str]
+    measure: ClassVar[str] = "value"
     """What the objective's mean is called: `accuracy`, say, for `train_accuracy`."""
+    told: ClassVar[tuple[str, ...]] = ("estimator",)
+    """The settings that the title tells."""
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Other defaults of the settings, by a name for `--preset`."""
 
     @abstractmethod
-    def graph(self, data: Dataset, key: PRNGKeyArray) -> Graph:
+    def data(self, directory: Path | None, say: Say) -> Data:
+        """What to train and test on; the same for every seed. `directory` is where the user says
+        that data is (--data-dir), and `say` tells them what takes long."""
+
+    @abstractmethod
+    def graph(self, data: Any, key: PRNGKeyArray) -> Graph:
         """The untrained network."""
 
     @abstractmethod
-    def step(
-        self, x: Float[Array, "B pixels"], labels: UInt8[Array, " B"]
-    ) -> tuple[dict[str, Array], World | None]:
-        """The context of a training step, and the world's answer."""
+    def step(self, rows: Any, key: PRNGKeyArray) -> Step:
+        """A training step on some rows of the training data, with a key for whatever is random
+        in its context."""
 
     @abstractmethod
-    def test(
-        self, graph: Graph, x: Float[Array, " pixels"], label: UInt8[Array, ""], key: PRNGKeyArray
-    ) -> dict[str, Float[Array, ""]]:
-        """Metrics of one test image; the run reports their means."""
-
-    @abstractmethod
-    def measured_layers(self, graph: Graph) -> Sequence[str]:
-        """Those that the paper's mean gradient variance is over."""
-
-    @abstractmethod
-    def objection(self, estimator: AbstractEstimator) -> str | None:
-        """Why the method cannot do this experiment, if it cannot."""
-
-    @classmethod
-    @abstractmethod
-    def quick(cls) -> "AbstractExperiment":
-        """Settings for a run of about a minute."""
+    def test(self, graph: Graph, row: Any, key: PRNGKeyArray) -> dict[str, Float[Array, ""]]:
+        """Metrics of one row of the test data; the run reports their means."""
 
     @property
-    @abstractmethod
     def title(self) -> str:
-        """Task, size and method in a few words, fit for the name of a directory."""
+        """Task and method in a few words, fit for the name of a directory."""
+        return f"{type(self).__name__.lower()}-{self.estimator}"
+
+    @property
+    def data_name(self) -> str:
+        """What the data is called in names of runs; nothing where the title tells."""
+        return ""
+
+    def measured_layers(self, graph: Graph) -> Sequence[str]:
+        """The layers that the mean gradient variance is over: all that have parameters."""
+        return list(parameter_counts(graph))
+
+    def objection(self, estimator: AbstractEstimator) -> str | None:
+        """Why the method cannot do this experiment, if it cannot."""
+        return None
+
+    def located(self) -> Self:
+        """The same, with whole paths: workers may have been started elsewhere."""
+        return self
 
     def check(self) -> None:
         """Refuses settings that make no sense, before anything is done."""
@@ -108,9 +168,13 @@ class AbstractExperiment(ABC):
             raise UserError(f"estimator '{self.estimator}' {objection}")
         if not 0 <= self.seed < 2**32:
             raise UserError(f"--seed must be from 0 to {2**32 - 1}, not {self.seed}")
-        for name in POSITIVE:
+        self.check_positive(*POSITIVE)
+
+    def check_positive(self, *names: str) -> None:
+        """Refuses settings that must be above 0, or left out."""
+        for name in names:
             value = getattr(self, name)
-            if value is not None and not value > 0:
+            if value is not None and not 0 < value < float("inf"):
                 raise UserError(f"--{name.replace('_', '-')} must be above 0, not {value}")
 
     def make_estimator(self) -> AbstractEstimator:
@@ -120,8 +184,3 @@ class AbstractExperiment(ABC):
     def make_optimizer(self) -> optax.GradientTransformation:
         """The optimizer, uphill."""
         return maximize(getattr(optax, self.optimizer)(self.learning_rate))
-
-
-def binarise(key: PRNGKeyArray, images: UInt8[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """Each pixel 1 with the probability that is its intensity."""
-    return jax.random.bernoulli(key, images / jnp.float32(255)).astype(jnp.float32)

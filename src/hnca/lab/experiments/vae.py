@@ -1,26 +1,25 @@
 """The paper's discrete hierarchical variational autoencoder."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
-from jaxtyping import Array, Float, PRNGKeyArray, UInt8
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from ...bounds import multi_sample_bound
 from ...estimators import ARM, HNCA, AbstractEstimator, DisARM, StraightThrough
-from ...exact import World
 from ...graph import Graph
 from ...models import hierarchical_vae
-from ..data import Dataset
 from ..errors import UserError
-from .base import AbstractExperiment
+from .base import Step
+from .images import AbstractImageExperiment, Images, pixels_of
 
 BINARY = (ARM, DisARM, StraightThrough)  # methods for units of two values
 
 
 @dataclass(frozen=True)
-class VAE(AbstractExperiment):
+class VAE(AbstractImageExperiment):
     """A variational autoencoder with layers of discrete stochastic units."""
 
     epochs: int = 840
@@ -38,8 +37,7 @@ class VAE(AbstractExperiment):
     eval_samples: int = 100
     """Samples of the multi-sample bound on the test images."""
 
-    name: ClassVar[str] = "vae"
-    titled: ClassVar[tuple[str, ...]] = (
+    told: ClassVar[tuple[str, ...]] = (
         "estimator",
         "layers",
         "units",
@@ -48,6 +46,10 @@ class VAE(AbstractExperiment):
         "downstream_only",
     )
     measure: ClassVar[str] = "elbo"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {},
+        "quick": {"epochs": 10, "eval_every": 10, "eval_samples": 10},
+    }
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -56,20 +58,20 @@ class VAE(AbstractExperiment):
             return self.units
         return self.units * self.layers
 
-    def graph(self, data: Dataset, key: PRNGKeyArray) -> Graph:
+    def graph(self, data: Images, key: PRNGKeyArray) -> Graph:
         return hierarchical_vae(data.pixels, self.sizes, categories=self.categories, key=key)
 
-    def step(
-        self, x: Float[Array, "B pixels"], labels: UInt8[Array, " B"]
-    ) -> tuple[dict[str, Array], World | None]:
-        return {"x": x}, None
+    def step(self, rows: dict[str, Array], key: PRNGKeyArray) -> Step:
+        return Step({"x": pixels_of(key, rows["image"])})
 
     def test(
-        self, graph: Graph, x: Float[Array, " pixels"], label: UInt8[Array, ""], key: PRNGKeyArray
+        self, graph: Graph, row: dict[str, Array], key: PRNGKeyArray
     ) -> dict[str, Float[Array, ""]]:
-        elbo_key, bound_key = jax.random.split(key)
-        elbo = graph.value(graph.sample(elbo_key, x=x[None]))[0]
-        bound = multi_sample_bound(graph, bound_key, self.eval_samples, x=x[None])[0]
+        pixel_key, sample_key = jax.random.split(key)
+        x = pixels_of(pixel_key, row["image"][None])
+        elbo_key, bound_key = jax.random.split(sample_key)
+        elbo = graph.value(graph.sample(elbo_key, x=x))[0]
+        bound = multi_sample_bound(graph, bound_key, self.eval_samples, x=x)[0]
         return {"test_elbo": elbo, "test_bound": bound}
 
     def measured_layers(self, graph: Graph) -> Sequence[str]:
@@ -90,10 +92,6 @@ class VAE(AbstractExperiment):
         switches = {"prune_children": self.prune_children, "downstream_only": self.downstream_only}
         return replace(estimator, **switches)
 
-    @classmethod
-    def quick(cls) -> "VAE":
-        return cls(epochs=10, eval_every=10, eval_samples=10)
-
     @property
     def title(self) -> str:
         size = "x".join(map(str, self.sizes))
@@ -108,12 +106,11 @@ class VAE(AbstractExperiment):
 
     def check(self) -> None:
         super().check()
+        self.check_positive("layers", "eval_samples")
         if not self.units or min(self.units) < 1:
             raise UserError("--units must be one or more sizes, each 1 or more")
         if self.layers is not None and len(self.sizes) != self.layers:
             given = f"--layers {self.layers}, but {len(self.units)} --units"
             raise UserError(f"{given}: give one size, or one for each layer")
-        if self.eval_samples < 1:
-            raise UserError(f"--eval-samples must be 1 or more, not {self.eval_samples}")
         if self.categories < 2:
             raise UserError(f"--categories must be 2 or more, not {self.categories}")

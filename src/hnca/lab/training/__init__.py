@@ -1,15 +1,29 @@
-"""Training: many steps as one compiled program, and runs that survive what befalls them."""
+"""Training: many steps as one compiled program, and runs that survive what befalls them.
 
-from .compiled import keep_compiled as keep_compiled
+programs.py     a step, an epoch of steps, and how they are compiled
+trainer.py      an experiment on its data: an epoch, a test, the metrics of both
+loop.py         epoch after epoch, until a run is done, is stopped, or fails
+run.py          a run under way: what it has measured, and what is written of it
+directory.py    the files of a run
+checkpoint.py   its state on disk
+devices.py      what a batch is spread over
+hosts.py        several processes that train one run
+signals.py      how a run is asked to stop
+curves.py       a picture of the metrics
+evaluation.py   a trained run, read back and tested again
+generation.py   a picture of what a VAE has learned
+"""
+
 from .devices import Devices as Devices
 from .directory import RunDirectory as RunDirectory
-from .engine import Engine as Engine
-from .epoch import Epoch as Epoch
-from .epoch import Task as Task
-from .epoch import TrainState as TrainState
-from .epoch import make_epoch as make_epoch
-from .run import Reporter as Reporter
-from .run import train as train
-from .run import train_side_by_side as train_side_by_side
+from .loop import Reporter as Reporter
+from .loop import train as train
+from .loop import train_side_by_side as train_side_by_side
+from .programs import Program as Program
+from .programs import Task as Task
+from .programs import TrainState as TrainState
+from .programs import keep_compiled as keep_compiled
+from .programs import make_epoch as make_epoch
+from .run import Run as Run
 from .signals import Interrupted as Interrupted
-from .under_way import Run as Run
+from .trainer import Trainer as Trainer

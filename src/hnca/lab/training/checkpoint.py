@@ -17,17 +17,16 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from ..errors import UserError
 from ..files import move_directory, write_synced
-from .epoch import TrainState
 
 KEPT = 2
 ARRAYS, MANIFEST = "arrays.npz", "manifest.json"
 
 
-def save(directory: Path, state: TrainState, epoch: int) -> None:
+def save(directory: Path, state: PyTree, epoch: int) -> None:
     """Writes the state after an epoch; only the checkpoint before it is kept beside it."""
     buffer = io.BytesIO()
     arrays: dict[str, Any] = {k: to_numpy(leaf) for k, leaf in named_arrays(state).items()}
@@ -44,9 +43,7 @@ def save(directory: Path, state: TrainState, epoch: int) -> None:
         shutil.rmtree(old)
 
 
-def restore(
-    directory: Path, like: TrainState, at_most: int | None = None
-) -> tuple[TrainState, int] | None:
+def restore(directory: Path, like: PyTree, at_most: int | None = None) -> tuple[PyTree, int] | None:
     """The newest whole checkpoint, of an epoch `at_most`, in the structure of the given state, and
     its epoch; None if there is none. A damaged one is passed over with a warning."""
     found = _newest_first(directory)
@@ -68,7 +65,7 @@ def restore(
     return None
 
 
-def named_arrays(state: TrainState) -> dict[str, Array]:
+def named_arrays(state: PyTree) -> dict[str, Array]:
     """Every array of the state by its path."""
     leaves, _ = jax.tree.flatten_with_path(eqx.filter(state, eqx.is_array))
     return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
@@ -92,7 +89,7 @@ def _read(path: Path) -> dict[str, np.ndarray]:
         return dict(arrays)
 
 
-def _filled(like: TrainState, arrays: dict[str, np.ndarray], path: Path) -> TrainState:
+def _filled(like: PyTree, arrays: dict[str, np.ndarray], path: Path) -> PyTree:
     wanted = named_arrays(like)
     if _kinds({name: to_numpy(leaf) for name, leaf in wanted.items()}) != _kinds(arrays):
         raise UserError(f"{path} is of another network, method or precision: choose another --out")

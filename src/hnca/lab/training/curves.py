@@ -31,7 +31,7 @@ def draw_curves(entries: list[dict[str, Any]], experiment: AbstractExperiment, p
         label = f"{layer or 'all measured layers'} ({logs[-1]:.2f})"
         variance.plot(epochs, logs, marker=marker, label=label, **style)
     objective.set(ylabel=experiment.measure, title=experiment.title)
-    where = f"{experiment.dataset}, seed {experiment.seed}"
+    where = ", ".join(filter(None, [experiment.data_name, f"seed {experiment.seed}"]))
     variance.set(ylabel="ln mean gradient variance", title=where)
     for axes in (objective, variance):
         axes.set_xlabel("epoch")

@@ -32,7 +32,7 @@ class Devices:
         there, *others = {len(devices) for devices in mine.values()}
         if others:  # JAX needs this to let processes talk at all
             raise UserError("all processes must have the same number of devices")
-        if (most := hosts.largest(count)) > there:  # in one process: then all refuse
+        if (most := hosts.maximum(count)) > there:  # in one process: then all refuse
             raise UserError(
                 f"--devices {most}, but there are {there}: take fewer, or make more of a CPU by "
                 f"XLA_FLAGS=--xla_force_host_platform_device_count={most}"

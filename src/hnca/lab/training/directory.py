@@ -51,19 +51,21 @@ class RunDirectory:
                 f"another process is at work in {self.path}: wait for it, or choose another --out"
             ) from None
 
-    def begin(self, config: dict[str, Any]) -> None:
-        """Writes the configuration; a directory with another run, or without any, is refused. Of
-        a run that goes on in another environment, the first one is kept beside the new one."""
+    def check(self, config: dict[str, Any]) -> None:
+        """Refuses a directory with another run, or with anything else."""
         if self.config.exists():
-            before = self.read_config()
-            self._check_same(before, config)
-            if earlier := _environments(before, config):
-                config = config | {"earlier": earlier}
+            self._check_same(self.read_config(), config)
         elif strangers := [file.name for file in self.path.iterdir() if file.name[0] != "."]:
             raise UserError(
                 f"{self.path} is no run's directory (it holds {sorted(strangers)[0]}): "
                 "choose another --out"
             )
+
+    def begin(self, config: dict[str, Any]) -> None:
+        """Writes the configuration. Of a run that goes on in another environment, the first one is
+        kept beside the new one."""
+        if self.config.exists() and (earlier := _environments(self.read_config(), config)):
+            config = config | {"earlier": earlier}
         write_json(self.config, config)
 
     def _check_same(self, before: dict[str, Any], now: dict[str, Any]) -> None:

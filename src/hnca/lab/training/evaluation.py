@@ -1,33 +1,71 @@
-"""A trained network on its test images, more closely than while it trained."""
+"""A run that was trained before, read back, and its test once more: more closely than while it
+trained."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import PyTree
 
 from ...graph import Graph
-from ..experiments import AbstractExperiment
-from .engine import TEST_BATCH, Split, measured_images
+from ..errors import UserError
+from ..experiments import AbstractExperiment, Data, count_rows, experiment_from
+from . import checkpoint
+from .directory import RunDirectory
+from .trainer import TEST_BATCH, Trainer, measured_rows
+
+
+class TrainedRun(NamedTuple):
+    """A run as it was last saved."""
+
+    experiment: AbstractExperiment
+    data: Data
+    graph: Graph
+    epoch: int  # after which it was saved
+
+
+def read_trained(
+    directory: RunDirectory,
+    kind: type[AbstractExperiment] | None = None,
+    data_dir: Path | None = None,
+) -> TrainedRun:
+    """The last state of a run, and the data that it was trained on. `kind` is the class of an
+    experiment that is not built in."""
+    config = directory.read_config()
+    try:
+        experiment = experiment_from(config, kind)
+    except UserError as error:
+        raise UserError(f"{directory.path}: {error}") from None
+    data = experiment.data(data_dir, lambda line: None)
+    if data.fingerprint != config["data"]["fingerprint"]:
+        raise UserError(f"{directory.path} was trained on another {data.name} than the one here")
+    saved = checkpoint.restore(directory.checkpoints, Trainer(experiment, data).start())
+    if saved is None:
+        raise UserError(f"{directory.path} has no checkpoint yet: train it first")
+    state, epoch = saved
+    return TrainedRun(experiment, data, state.graph, epoch)
 
 
 def evaluate(
     experiment: AbstractExperiment,
     graph: Graph,
-    test_set: Split,
+    rows: PyTree,
     seed: int,
     track: Callable[[list[int]], Iterable[int]] = lambda starts: starts,
 ) -> dict[str, Any]:
-    """The mean of each metric of the experiment's test, and its standard error over the images.
-    Every image has a key of its own, made of the seed. `track` may show the progress."""
-    count = len(test_set.labels)
+    """The mean of each metric of the experiment's test, and its standard error over the rows.
+    Every row has a key of its own, made of the seed. `track` may show the progress."""
+    count = count_rows(rows)
     keys = jax.random.split(jax.random.key(seed), count)
-    program, found = eqx.filter_jit(measured_images), []
+    program, found = eqx.filter_jit(measured_rows), []
     for start in track(list(range(0, count, TEST_BATCH))):
-        rows = slice(start, start + TEST_BATCH)
-        found.append(jax.device_get(program(experiment, graph, test_set[rows], keys[rows])))
-    result: dict[str, Any] = {"seed": seed, "images": count}
+        chosen = slice(start, start + TEST_BATCH)
+        part = jax.tree.map(lambda array, chosen=chosen: array[chosen], rows)
+        found.append(jax.device_get(program(experiment, graph, part, keys[chosen])))
+    result: dict[str, Any] = {"seed": seed, "examples": count}
     for name in found[0]:
         values = np.concatenate([each[name] for each in found]).astype(np.float64)
         error = values.std(ddof=1) / np.sqrt(count) if count > 1 else 0.0

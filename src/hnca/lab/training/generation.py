@@ -9,18 +9,16 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ...graph import Graph, Sample
 from ...models import generative
-from ..data import Dataset
 from ..data.pictures import tiled
-from ..experiments import binarise
+from ..experiments import Images, binarise
 from ..files import write_figure
 
 COLUMNS, PRIOR_ROWS = 16, 4
 
 
-def draw_generated(graph: Graph, data: Dataset, path: Path, *, seed: int, title: str) -> None:
+def draw_generated(graph: Graph, data: Images, path: Path, *, seed: int, title: str) -> None:
     """Samples from the prior; reconstructions under their originals; samples before and after a
     unit of the top layer took another value, and the difference."""
-    shape = data.train_images.shape[1:]
     prior_key, data_key, flip_key = jax.random.split(jax.random.key(seed), 3)
     decoder = generative(graph)
     prior = means(dreams(decoder, prior_key, PRIOR_ROWS * COLUMNS))
@@ -33,7 +31,7 @@ def draw_generated(graph: Graph, data: Dataset, path: Path, *, seed: int, title:
         (changed, "gray", [*before, *after]),
         ("what the change adds (red) and takes away (blue)", "RdBu_r", after - before),
     ]
-    _draw([(name, colors, _tiled(each, shape)) for name, colors, each in parts], path, title)
+    _draw([(name, colors, _tiled(each, data.shape)) for name, colors, each in parts], path, title)
 
 
 def dreams(decoder: Graph, key: PRNGKeyArray, count: int) -> Sample:
@@ -48,13 +46,14 @@ def means(sample: Sample) -> Float[Array, "B pixels"]:
 
 
 def reconstructions(
-    graph: Graph, decoder: Graph, data: Dataset, key: PRNGKeyArray
+    graph: Graph, decoder: Graph, data: Images, key: PRNGKeyArray
 ) -> tuple[Float[Array, "B pixels"], Float[Array, "B pixels"]]:
     """Test images of all classes, and what the decoder makes of their code."""
-    rows = [np.flatnonzero(data.test_labels == label) for label in range(data.classes)]
+    test_images, labels = data.test["image"], data.test["label"]
+    rows = [np.flatnonzero(labels == label) for label in range(data.classes)]
     chosen = [row[place] for place in range(COLUMNS) for row in rows if place < len(row)][:COLUMNS]
     pixel_key, code_key = jax.random.split(key)
-    images = jnp.asarray(data.test_images[np.sort(chosen)].reshape(len(chosen), -1))
+    images = jnp.asarray(test_images[np.sort(chosen)].reshape(len(chosen), -1))
     x = binarise(pixel_key, images)
     code = graph.sample(code_key, x=x)
     replayed = decoder.observe(x=x, **{name: code[name] for name in graph.node_names})

@@ -66,7 +66,7 @@ def together(make: Callable[[], Made]) -> Made:
     if jax.process_count() == 1:
         return make()
     made, failure = _tried(make)
-    failed = largest(int(failure is not None))
+    failed = maximum(int(failure is not None))
     if failure:
         raise failure
     if failed:
@@ -102,7 +102,7 @@ def state_of_first(state: PyTree) -> PyTree:
     return eqx.combine(jax.tree.map(from_numpy, told, arrays), static)
 
 
-def largest(number: int) -> int:
+def maximum(number: int) -> int:
     """Of the numbers that the processes give."""
     if jax.process_count() == 1:
         return number
@@ -111,7 +111,7 @@ def largest(number: int) -> int:
 
 def agree(record: Any) -> None:
     """Refuses to go on where the processes were not given the same."""
-    if largest(int(from_first(lambda: record) != record)):
+    if maximum(int(from_first(lambda: record) != record)):
         raise UserError(
             "the processes have different settings, data or versions: give all of them "
             "the same command, but for --process"

@@ -1,199 +1,115 @@
-"""A whole run: from where it was left, or from the start, to the last epoch."""
+"""A run under way: its files, what was measured so far, and the state to go on from."""
 
-import math
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
-from functools import partial
-from statistics import fmean
-from typing import Any, Protocol, runtime_checkable
+import dataclasses
+import json
+import platform
+from importlib.metadata import version
+from typing import Any
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
-from jaxtyping import PyTree
 
-from ..data import Dataset
-from ..errors import UserError
-from ..experiments import AbstractExperiment
-from . import hosts
+from ..experiments import AbstractExperiment, Data, short_task, source_of
+from ..files import write_json
+from . import checkpoint, hosts
+from .curves import draw_curves
 from .devices import Devices
 from .directory import RunDirectory
-from .engine import Engine
-from .epoch import Metrics, TrainState
-from .signals import Interrupted, StopRequest, listening
-from .under_way import Run, configuration, in_common
+from .programs import TrainState
 
-Entry = dict[str, Any]
+PACKAGES = ("hnca", "jax", "jaxlib", "equinox", "optax", "numpy")
 
 
-@runtime_checkable
-class Reporter(Protocol):
-    """Someone who tells the user how it goes."""
+class Run:
+    """An experiment, that is, one seed of it, and its directory. Where several processes train
+    together, they all have the same entries and state; the first one's are on the disk."""
 
-    def say(self, message: str) -> None:
-        """A line."""
+    state: TrainState
 
-    def begin(self, epochs: int, done: int, steps: int) -> None:
-        """Training starts, after so many epochs that were done before. Again, when runs that were
-        behind have caught up, and the others join them."""
+    def __init__(self, experiment: AbstractExperiment, directory: RunDirectory):
+        self.experiment, self.directory = experiment, directory
+        self.entries: list[dict[str, Any]] = []
 
-    def epoch(self, entry: Entry) -> None:
-        """An epoch is over. Of runs side by side, the means, and the time of all of them."""
+    @property
+    def done(self) -> int:
+        """Epochs."""
+        return len(self.entries)
+
+    def open(self, config: dict[str, Any], start: TrainState, epochs: int) -> None:
+        """Takes it from where it was left, or from the start. Only epochs that were both measured
+        and saved count; what came after will be measured again. One that has all its `epochs`
+        behind it is left as it is."""
+        self.state = start
+        self.entries = hosts.from_first(lambda: self._read(config, epochs))
+        self.state = hosts.state_of_first(self.state)
+
+    def _read(self, config: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
+        self.directory.check(config)
+        entries = self.directory.read_metrics()
+        saved = checkpoint.restore(self.directory.checkpoints, self.state, len(entries))
+        self.state, done = saved or (self.state, 0)
+        if done < epochs:
+            self.directory.begin(config)
+            self.directory.write_metrics(entries[:done])
+        return entries[:done]
+
+    def record(self, entry: dict[str, Any]) -> None:
+        """Writes what an epoch brought: the entry and the state."""
+        hosts.from_first(lambda: self._write(entry))
+        self.entries.append(entry)
+
+    def _write(self, entry: dict[str, Any]) -> None:
+        self.directory.append(entry)
+        checkpoint.save(self.directory.checkpoints, self.state, entry["epoch"])
+
+    def draw(self) -> None:
+        """Draws the curves so far. Waits for no other process: it may have been left behind."""
+        if hosts.is_first():
+            draw_curves(self.entries, self.experiment, self.directory.curves)
+
+    def summary(self) -> dict[str, Any] | None:
+        """What was written at the end, if that was after these epochs."""
+        summary = hosts.from_first(self.directory.read_summary)
+        return summary if summary.get("epochs") == self.done else None
+
+    def finish(self, tested: dict[str, float]) -> dict[str, Any]:
+        """Draws the curves and writes the summary, with a last test if it was not measured."""
+        summary = {
+            "title": self.experiment.title,
+            "epochs": self.done,
+            "seconds": sum(entry["seconds"] for entry in self.entries),
+            "final": tested | self.entries[-1],
+        }
+        hosts.from_first(lambda: self._conclude(summary))
+        return summary
+
+    def _conclude(self, summary: dict[str, Any]) -> None:
+        self.draw()
+        write_json(self.directory.summary, summary)
 
 
-def train(
-    experiment: AbstractExperiment,
-    data: Dataset,
-    directory: RunDirectory,
-    reporter: Reporter,
-    command: str | None = None,
-    devices: Devices | None = None,
+def configuration(
+    experiment: AbstractExperiment, data: Data, command: str | None, devices: Devices
 ) -> dict[str, Any]:
-    """Runs the experiment in a directory, from its last checkpoint if there is one, and returns
-    the summary. Whenever it is interrupted, the same call goes on, and ends in the same bits."""
-    [summary] = train_side_by_side([Run(experiment, directory)], data, reporter, command, devices)
-    return summary
+    """Everything needed to run it again, and to report on it without the experiment's class."""
+    kind = type(experiment)
+    source = source_of(kind)
+    record = {
+        "task": short_task(kind),
+        "title": experiment.title,
+        "measure": experiment.measure,
+        "told": experiment.told,
+        "settings": dataclasses.asdict(experiment),
+        "data": {"name": data.name, "fingerprint": data.fingerprint, "source": data.source},
+        "command": command,
+        "versions": {"python": platform.python_version()}
+        | {package: version(package) for package in PACKAGES}
+        | ({"experiment": source} if source else {}),
+        "device": f"{devices}, {jnp.zeros(()).dtype}",
+    }
+    return json.loads(json.dumps(record))  # as it will be read again: lists for tuples
 
 
-def train_side_by_side(
-    runs: Sequence[Run],
-    data: Dataset,
-    reporter: Reporter,
-    command: str | None = None,
-    devices: Devices | None = None,
-) -> list[dict[str, Any]]:
-    """The same for runs that differ in their seed alone, in one program. Each ends in what it
-    would have ended in by itself, to rounding; those that are behind catch up first."""
-    devices = devices or Devices()
-    configs = [configuration(run.experiment, data, command, devices) for run in runs]
-    hosts.agree([in_common(config) for config in configs])  # so that what follows fails in all
-    _check(runs)
-    engine = Engine(runs[0].experiment, data, devices)  # what it refuses leaves no directory
-    with ExitStack() as held, listening() as request:
-        for run in runs:
-            hosts.from_first(lambda run=run: held.enter_context(run.directory.lock()))
-        for run, config in zip(runs, configs, strict=True):
-            run.open(config, engine.start(run.experiment.seed))
-        try:
-            for group, until in _stages(runs, engine.epochs):
-                _advance(engine, group, until, reporter, request)
-        except Interrupted as interrupted:
-            interrupted.epochs = min(run.done for run in runs)
-            for run in runs:
-                run.draw()
-            raise
-        return [run.summary() or run.finish(_last_test(engine, run)) for run in runs]
-
-
-def _check(runs: Sequence[Run]) -> None:
-    for run in runs:
-        run.experiment.check()
-        if replace(run.experiment, seed=0) != replace(runs[0].experiment, seed=0):
-            raise ValueError("runs side by side may differ in their seed only")
-
-
-def _stages(runs: Sequence[Run], epochs: int) -> Iterator[tuple[list[Run], int]]:
-    """Who is next to go on, and up to which epoch: those furthest behind, until they meet the
-    next, and with them from there on."""
-    while (least := min(run.done for run in runs)) < epochs:
-        group = [run for run in runs if run.done == least]
-        ahead = [run.done for run in runs if run.done > least]
-        yield group, min([*ahead, epochs])
-
-
-def _advance(
-    engine: Engine, group: list[Run], until: int, reporter: Reporter, request: StopRequest
-) -> None:
-    """Trains runs that have as many epochs behind them."""
-    done = group[0].done
-    _prepare(engine, group, done, reporter)
-    wait = partial(_wait, tell=lambda: request.answer(reporter.say))
-    for epoch in range(done + 1, until + 1):
-        request.signum = hosts.largest(request.signum or 0) or None  # one process stops them all
-        request.check()
-        entries = _epoch(engine, group, epoch, wait)
-        good = [_is_finite(run.state, entry) for run, entry in zip(group, entries, strict=True)]
-        for run, entry, fine in zip(group, entries, good, strict=True):
-            if fine:
-                run.record(entry)
-        if not all(good):
-            raise _no_longer_finite(group, good, epoch)
-        reporter.epoch(_overall(entries))
-
-
-def _prepare(engine: Engine, group: list[Run], done: int, reporter: Reporter) -> None:
-    """Compiles, and tells the user why it takes a while."""
-    if done:
-        seeds = ", ".join(str(run.experiment.seed) for run in group)
-        who = f"seeds {seeds}: " if len(group) > 1 else ""
-        reporter.say(f"{who}going on after epoch {done}")
-    reporter.say("compiling, which takes some seconds the first time")
-    engine.compile([run.state for run in group])
-    reporter.begin(engine.epochs, done, engine.steps * len(group))
-
-
-def _epoch(
-    engine: Engine, group: list[Run], epoch: int, wait: Callable[[PyTree], None]
-) -> list[Entry]:
-    """One epoch of the runs, and its test where one is due. Each has its share of the time."""
-    began = time.perf_counter()
-    seeds = [run.experiment.seed for run in group]
-    results = engine.train([run.state for run in group], seeds, epoch)
-    wait([metrics for _, metrics in results])
-    entries: list[Entry] = []
-    for run, (state, metrics) in zip(group, results, strict=True):
-        run.state = state
-        entry = {"epoch": epoch, "step": int(state.step), "seconds": 0.0}
-        entries.append(entry | engine.summarise(metrics))
-    if engine.test_is_due(epoch):
-        tested = engine.test([run.state.graph for run in group], seeds, epoch)
-        wait(tested)
-        entries = [entry | _floats(test) for entry, test in zip(entries, tested, strict=True)]
-    share = (time.perf_counter() - began) / len(group)
-    return [entry | {"seconds": share} for entry in entries]
-
-
-def _wait(results: PyTree, tell: Callable[[], None]) -> None:
-    """Until the device is done; unlike in JAX's own waiting, signals are heard meanwhile."""
-    while not all(leaf.is_ready() for leaf in jax.tree.leaves(results)):
-        tell()
-        time.sleep(0.002)
-
-
-def _floats(metrics: Metrics) -> dict[str, float]:
-    return {name: float(value) for name, value in metrics.items()}
-
-
-def _overall(entries: list[Entry]) -> Entry:
-    """Of runs side by side, the means of what is measured, and the time of all of them."""
-    first, *_ = entries
-    counted = ("epoch", "step")
-    means = {name: fmean(entry[name] for entry in entries) for name in first if name not in counted}
-    return first | means | {"seconds": sum(entry["seconds"] for entry in entries)}
-
-
-def _is_finite(state: TrainState, entry: Entry) -> bool:
-    leaves = jax.tree.leaves(eqx.filter(state, eqx.is_inexact_array))
-    finite = all(bool(jnp.isfinite(leaf).all()) for leaf in leaves)
-    return finite and all(math.isfinite(value) for value in entry.values())
-
-
-def _no_longer_finite(group: list[Run], good: list[bool], epoch: int) -> UserError:
-    bad = [run.experiment.seed for run, fine in zip(group, good, strict=True) if not fine]
-    several = len(group) > 1
-    who = f"seed {', '.join(map(str, bad))}: " if several else ""
-    way_out = ", or go on without it" if several else ""
-    return UserError(
-        f"{who}parameters or metrics are no longer finite after epoch {epoch}: try a smaller "
-        f"--learning-rate in another --out (the last good checkpoint is kept){way_out}"
-    )
-
-
-def _last_test(engine: Engine, run: Run) -> dict[str, float]:
-    """What the summary says of the test images, if the last epoch's metrics do not."""
-    if engine.test_is_due(run.done):
-        return {}
-    [tested] = engine.test([run.state.graph], [run.experiment.seed], run.done)
-    return _floats(tested)
+def in_common(config: dict[str, Any]) -> dict[str, Any]:
+    """What must be the same in all processes of a run."""
+    same = {name: config[name] for name in ("task", "settings", "versions", "device")}
+    return same | {"fingerprint": config["data"]["fingerprint"]}

@@ -1,0 +1,154 @@
+"""Experiments by name: the built-in ones, and those of a file that the user names.
+
+Importing a file runs it. So `experiment_class` is called only for what stands on the command line
+or in a plan that is run, never for what a run's `config.json` says."""
+
+import hashlib
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..errors import UserError, first_line
+from ..settings import from_record
+from .bandit import Bandit, ConvBandit
+from .base import AbstractExperiment
+from .vae import VAE
+
+EXPERIMENTS: dict[str, type[AbstractExperiment]] = {
+    "bandit": Bandit,
+    "conv-bandit": ConvBandit,
+    "vae": VAE,
+}
+APART = ("epochs", "updates", "seed", "dataset")  # told at the end of a name, or no other run
+
+
+def is_file_task(task: str) -> bool:
+    """Whether it is FILE.py:CLASS."""
+    return ".py:" in task
+
+
+def experiment_class(task: str, base: Path | None = None) -> type[AbstractExperiment]:
+    """The built-in experiment of this name, or CLASS of FILE.py:CLASS. A relative file is looked
+    for in `base` first, the directory of a plan, then in the working directory."""
+    if task in EXPERIMENTS:
+        return EXPERIMENTS[task]
+    if not is_file_task(task):
+        known = ", ".join(EXPERIMENTS)
+        raise UserError(f"unknown task '{task}': choose one of {known}, or FILE.py:CLASS")
+    file, _, name = task.rpartition(":")
+    module = _module(_found(file, base))
+    found = getattr(module, name, None)
+    if inspect.isclass(found) and issubclass(found, AbstractExperiment):
+        if inspect.isabstract(found):
+            missing = ", ".join(sorted(found.__abstractmethods__))
+            raise UserError(f"{task} is not finished: it has no {missing}")
+        return found
+    there = [each for each, value in vars(module).items() if _is_experiment(value)]
+    close = get_close_matches(name, there, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(there) or 'none'}"
+    raise UserError(f"{file} has no experiment '{name}': {hint}")
+
+
+def task_of(kind: type[AbstractExperiment]) -> str:
+    """What `experiment_class` finds it by, from any directory."""
+    names = {each: name for name, each in EXPERIMENTS.items()}
+    return names.get(kind) or f"{os.path.abspath(inspect.getfile(kind))}:{kind.__name__}"
+
+
+def short_task(kind: type[AbstractExperiment]) -> str:
+    """The same without directories, as a run records it: a file may be moved."""
+    file, _, name = task_of(kind).rpartition(":")
+    return f"{os.path.basename(file)}:{name}" if file else name
+
+
+def source_of(kind: type[AbstractExperiment]) -> str | None:
+    """SHA-256 of the file of an experiment that is not built in."""
+    if kind in EXPERIMENTS.values():
+        return None
+    return hashlib.sha256(Path(inspect.getfile(kind)).read_bytes()).hexdigest()
+
+
+def experiment_from(
+    config: Mapping[str, Any], kind: type[AbstractExperiment] | None = None
+) -> AbstractExperiment:
+    """The experiment of a run's `config.json`. One that is not built in has to be brought along:
+    nothing is imported because a file says so."""
+    task = config["task"]
+    if kind is None and task not in EXPERIMENTS:
+        raise UserError(f"the run is of {task}: name its file, as in --task {task}")
+    kind = kind or EXPERIMENTS[task]
+    if short_task(kind) != task:
+        raise UserError(f"the run is of {task}, not of {short_task(kind)}")
+    if not isinstance(config["settings"], Mapping):
+        raise UserError("its settings are no settings")
+    return from_record(kind, config["settings"])
+
+
+def run_name(experiment: AbstractExperiment, usual: Mapping[str, Any] = {}) -> str:
+    """The title, every other setting that is not usual, the data and the seed. Fit for a directory.
+    What `usual` does not say is usual if it is the paper's."""
+    goes_without_saying = vars(type(experiment)()) | dict(usual)
+    silent = {*APART, *experiment.told}
+    told = [
+        f"{name.replace('_', '-')}-{value}"
+        for name, value in vars(experiment).items()
+        if name not in silent and value != goes_without_saying[name]
+    ]
+    parts = [experiment.title, *told, experiment.data_name, str(experiment.seed)]
+    return "-".join(part for part in parts if part)
+
+
+def _found(file: str, base: Path | None) -> Path:
+    places = [base / file] if base else []
+    for place in [*places, Path(file).expanduser()]:
+        if place.is_file():
+            return place.resolve()
+    raise UserError(f"no file {file}: a task is FILE.py:CLASS, with the path of the file")
+
+
+def _module(path: Path) -> ModuleType:
+    """The file, imported once in a process. Its name is made of its path, so that two files of one
+    name do not meet; dataclasses and pickles find it in `sys.modules`."""
+    name = f"hnca_task_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UserError(f"{path} cannot be imported: it must be a Python file")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise UserError(f"{path}{_line(error, path)}: {_words(error)}") from None
+    return module
+
+
+def _line(error: Exception, path: Path) -> str:
+    """Where in the file it went wrong."""
+    if isinstance(error, SyntaxError):
+        return f", line {error.lineno}"
+    lines, trace = [], error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            lines.append(trace.tb_lineno)
+        trace = trace.tb_next
+    return f", line {lines[-1]}" if lines else ""
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {first_line(error)}"
+
+
+def _is_experiment(value: Any) -> bool:
+    return (
+        inspect.isclass(value)
+        and issubclass(value, AbstractExperiment)
+        and not inspect.isabstract(value)
+    )

@@ -1,0 +1,165 @@
+"""Compiled programs: an epoch as a step inside a scan, for one run or for several side by side."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from ...credit import gradient_variance
+from ...estimators import AbstractEstimator
+from ...graph import Graph
+from ..data.cache import cache_directory
+from ..experiments import Step
+from .devices import Devices
+
+Task = Callable[[PyTree], Step]  # what to do in a step, from its entry in the epoch's inputs
+Metrics = dict[str, Float[Array, "..."]]
+
+
+class TrainState(eqx.Module):
+    """What the next step needs."""
+
+    graph: Graph
+    opt_state: PyTree
+    estimator_state: PyTree
+    key: PRNGKeyArray
+    step: Int[Array, ""]
+
+    @staticmethod
+    def start(
+        graph: Graph,
+        estimator: AbstractEstimator,
+        optimizer: optax.GradientTransformation,
+        key: PRNGKeyArray,
+    ) -> "TrainState":
+        """The state before the first step. Its arrays are copies: training uses up its own."""
+        opt_state = optimizer.init(eqx.filter(graph, eqx.is_inexact_array))
+        state = TrainState(graph, opt_state, estimator.init(graph), key, jnp.zeros((), int))
+        return jax.tree.map(lambda leaf: leaf.copy() if eqx.is_array(leaf) else leaf, state)
+
+
+class Program:
+    """A compiled function of what all runs share, and of what each has of its own: of one run,
+    `function(shared, own)`; of several, its `vmap`. A run that is alone is not mapped over, so that
+    its bits do not depend on there being a way to do several.
+
+    With `donate`, what the runs have of their own is used up: its memory is used again."""
+
+    def __init__(
+        self,
+        function: Callable[[PyTree, PyTree], PyTree],
+        devices: Devices | None = None,
+        *,
+        donate: bool = False,
+    ):
+        self._function, self._devices = function, devices
+        # Equinox donates all arguments but the first.
+        self._jitted = eqx.filter_jit(self._run, donate="all-except-first" if donate else "none")
+        self._compiled: dict[int, Any] = {}  # by the number of runs
+
+    def __call__(self, shared: PyTree, own: Sequence[PyTree]) -> list[PyTree]:
+        """What the function makes of each of the runs. It may still be under way on the device
+        when this returns."""
+        program = self._compiled.get(len(own), self._jitted)
+        return program(shared, list(own))
+
+    def compile(self, shared: PyTree, own: Sequence[PyTree]) -> None:
+        """Does now what the first call with so many runs would do before its work. From then on,
+        only arguments of the same shapes will do."""
+        self._compiled[len(own)] = self._jitted.lower(shared, list(own)).compile()
+
+    def _run(self, shared: PyTree, own: list[PyTree]) -> list[PyTree]:
+        function = partial(self._function, shared)
+        if len(own) == 1:
+            results = [function(own[0])]
+        else:
+            together = eqx.filter_vmap(function)(_stacked(own))
+            results = [_one(together, number) for number in range(len(own))]
+        return results if self._devices is None else self._devices.everywhere(results)
+
+
+def _stacked(trees: Sequence[PyTree]) -> PyTree:
+    arrays, static = eqx.partition(list(trees), eqx.is_array)
+    return eqx.combine(jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays), static[0])
+
+
+def _one(tree: PyTree, number: int) -> PyTree:
+    return jax.tree.map(lambda leaf: leaf[number] if eqx.is_array(leaf) else leaf, tree)
+
+
+def epoch_function(
+    estimator: AbstractEstimator,
+    optimizer: optax.GradientTransformation,
+    task: Task,
+    *,
+    with_variance: bool = True,
+) -> Callable[[PyTree, TrainState], tuple[TrainState, Metrics]]:
+    """A function of an epoch's inputs and a state: the state after the last step, and metrics by
+    step. The inputs are a pytree of arrays with an entry for each step. The metrics are the mean
+    `value` of the objective and, unless it is switched off, the `variance/NAME` of each layer's
+    gradient.
+
+    `optimizer` has to walk uphill: `maximize(optax.adam(1e-4))`.
+    """
+
+    def step(state: TrainState, entry: PyTree):
+        key, sample_key, estimate_key = jax.random.split(state.key, 3)
+        context, world, weights = Step(*task(entry))
+        sample = state.graph.sample(sample_key, **context)
+        reward = None if world is None else world(sample)
+        weighted = {} if weights is None else {"weights": weights}
+        estimate, estimator_state = estimator(
+            state.graph,
+            sample,
+            state.estimator_state,
+            reward=reward,
+            key=estimate_key,
+            **weighted,
+        )
+        metrics = {"value": jnp.mean(estimate.value)}
+        if with_variance:
+            variances = gradient_variance(state.graph, sample, estimate)
+            metrics |= {f"variance/{name}": value for name, value in variances.items()}
+        params = eqx.filter(state.graph, eqx.is_inexact_array)
+        grads = eqx.filter(estimate.grads, eqx.is_inexact_array)
+        updates, opt_state = optimizer.update(grads, state.opt_state, params)
+        graph = eqx.apply_updates(state.graph, updates)
+        return TrainState(graph, opt_state, estimator_state, key, state.step + 1), metrics
+
+    def epoch(inputs: PyTree, state: TrainState):
+        arrays, static = eqx.partition(state, eqx.is_array)
+
+        def body(arrays, entry):
+            after, metrics = step(eqx.combine(arrays, static), entry)
+            return eqx.filter(after, eqx.is_array), metrics
+
+        arrays, metrics = jax.lax.scan(body, arrays, inputs)
+        return eqx.combine(arrays, static), metrics
+
+    return epoch
+
+
+def make_epoch(
+    estimator: AbstractEstimator,
+    optimizer: optax.GradientTransformation,
+    task: Task,
+    *,
+    with_variance: bool = True,
+) -> Callable[[TrainState, PyTree], tuple[TrainState, Metrics]]:
+    """The `epoch_function` of one run, compiled, as a function of the state and the inputs. The
+    state that it is given is used up."""
+    function = epoch_function(estimator, optimizer, task, with_variance=with_variance)
+    program = Program(function, donate=True)
+    return lambda state, inputs: program(inputs, [state])[0]
+
+
+def keep_compiled() -> None:
+    """From now on, compiled programs are read from the user's cache, where they are there, unless
+    the user has chosen another place for them."""
+    if jax.config.jax_compilation_cache_dir is None:  # pyright: ignore[reportAttributeAccessIssue]
+        jax.config.update("jax_compilation_cache_dir", str(cache_directory() / "compiled"))
