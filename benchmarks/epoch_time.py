@@ -18,9 +18,8 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from hnca.lab.data import load
-from hnca.lab.experiments import VAE, AbstractExperiment, Bandit, binarise
-from hnca.lab.training import Engine, RunDirectory, TrainState, make_epoch, train
+from hnca.lab.experiments import VAE, AbstractExperiment, Bandit, Step, binarise
+from hnca.lab.training import RunDirectory, Trainer, TrainState, make_epoch, train
 
 BARS = {  # the most that an epoch may cost, in bare epochs
     Bandit(layers=3): 1.3,
@@ -33,16 +32,19 @@ class BareSteps:
     """A reporter that runs the bare steps between the epochs of a real run."""
 
     def __init__(self, experiment: AbstractExperiment, data):
-        engine = Engine(experiment, data)
+        trainer = Trainer(experiment, data)
         estimator, optimizer = experiment.make_estimator(), experiment.make_optimizer()
-        self.state = TrainState.start(engine.graph, estimator, optimizer, jax.random.key(0))
-        images = engine.train_set.images[: engine.steps * experiment.batch_size]
-        x = binarise(jax.random.key(1), images)
-        split = lambda array: array.reshape(engine.steps, experiment.batch_size, *array.shape[1:])
-        self.inputs = split(x), split(engine.train_set.labels[: len(x)])
-        task = lambda entry: experiment.step(*entry)
+        self.state = TrainState.start(trainer.graph, estimator, optimizer, jax.random.key(0))
+        count = trainer.steps * experiment.batch_size
+        images, labels = (trainer.train_set[name][:count] for name in ("image", "label"))
+        x = binarise(jax.random.key(1), images.reshape(count, -1))
+        split = lambda array: array.reshape(trainer.steps, experiment.batch_size, *array.shape[1:])
+        self.inputs = split(x), split(labels)
+        world = experiment.step({"image": images[:1], "label": labels[:1]}, jax.random.key(0)).world
+        right = lambda y: (lambda sample: sample["action"] == y) if world else None
+        task = lambda entry: Step({"x": entry[0]}, right(entry[1]))
         self.run = make_epoch(estimator, optimizer, task, with_variance=False)
-        self.run.compile(self.state, self.inputs)
+        self.state, _ = self.run(self.state, self.inputs)  # compiles
         self.whole, self.bare, self.began = [], [], 0.0
 
     def say(self, message: str) -> None:
@@ -62,7 +64,7 @@ class BareSteps:
 
 def measure(experiment: AbstractExperiment) -> tuple[float, float]:
     """Median seconds of a whole epoch and of its bare steps. The first epoch warms up."""
-    data = load(experiment.dataset)
+    data = experiment.data(None, print)
     steps = BareSteps(experiment, data)
     with tempfile.TemporaryDirectory() as directory:
         train(experiment, data, RunDirectory(Path(directory) / "run"), steps)

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import tyro
 
 from hnca.lab.cli.hardware import Hardware
 from hnca.lab.cli.progress import reporter
-from hnca.lab.experiments import VAE, AbstractExperiment, Bandit
-from hnca.lab.training import Devices, Engine, RunDirectory, hosts, train
+from hnca.lab.cli.usage import parse
+from hnca.lab.experiments import VAE, AbstractImageExperiment, Bandit, task_of
+from hnca.lab.training import Devices, RunDirectory, Trainer, hosts, train
 from test_runs import DATA
 
 # Plain gradient steps: Adam divides by the size of a gradient, and makes much of one that is
@@ -31,22 +31,23 @@ BANDIT = Bandit(layers=1, units=4, estimator="reinforce", **COMMON)
 DISCRETE_VAE = VAE(units=(3,), eval_every=1, eval_samples=1, **COMMON)
 
 
-class Observed(Engine):
+class Observed(Trainer):
     """Prints the shapes of images in its programs, those of an epoch and of a test."""
 
     def compile(self, states):
         super().compile(states)
-        where = f"{self.experiment.name} on {len(self.devices)}"
+        where = f"{task_of(type(self.experiment))} on {len(self.devices)}"
         for name, program in (("epoch", self._epoch), ("test", self._test)):
             text = program._compiled[1].compiled.as_text()
             shapes = sorted(set(re.findall(r"f32\[([\d,]*\b36)\]", text)))
             print(f"images of {name} of {where}:", json.dumps(shapes))
 
 
-def run(out: Path, devices: Devices, *experiments: AbstractExperiment) -> None:
+def run(out: Path, devices: Devices, *experiments: AbstractImageExperiment) -> None:
     for experiment in experiments:
-        directory = RunDirectory(out / experiment.name)
-        train(experiment, DATA, directory, reporter(experiment), devices=devices)
+        directory = RunDirectory(out / task_of(type(experiment)))
+        data = experiment.images(DATA)
+        train(experiment, data, directory, reporter(experiment), devices=devices)
 
 
 def fail_apart(again: Callable[[Bandit], Any]) -> None:
@@ -67,7 +68,7 @@ def fail_apart(again: Callable[[Bandit], Any]) -> None:
 
 def main() -> None:
     out, *flags = sys.argv[1:]
-    devices = tyro.cli(Hardware, args=flags).claim()
+    devices = parse(Hardware, "several_devices", flags).claim()
     if jax.process_count() > 1:
         again = lambda experiment: run(Path(out) / "processes", devices, experiment)
         again(replace(BANDIT, epochs=1))
@@ -79,6 +80,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.modules["hnca.lab.training.run"].Engine = Observed
-    sys.modules["hnca.lab.training.under_way"].draw_curves = lambda *_: None  # which takes a while
+    sys.modules["hnca.lab.training.loop"].Trainer = Observed
+    sys.modules["hnca.lab.training.run"].draw_curves = lambda *_: None  # which takes a while
     main()

@@ -105,7 +105,10 @@ def test_killed_and_interrupted_a_run_ends_in_the_same_bits(tmp_path, stripes, e
         (["trian"], "'trian' is none of demo, train, evaluate"),
         (["train", "bandits"], "is none of bandit, conv-bandit"),
         (["train", "bandit", "--layer", "2"], "perhaps you meant --layers"),
-        (["train", "bandit", "--layers", "two"], "--layers"),
+        (["train", "bandit", "--layers", "two"], "--layers must be a whole number, not 'two'"),
+        (["train", "bandit", "--epochs", "1.5"], "--epochs must be a whole number, not '1.5'"),
+        (["train", "bandit", "--learning-rate", "inf"], "--learning-rate must be a number"),
+        (["train", "vae", "--layers", "0"], "--layers must be above 0"),
         (["train", "bandit", "--estimator", "loo"], "use hnca or reinforce"),
         (["train", "bandit", "--preset", "slow"], "paper"),
         (["train", "bandit", "--preset"], "--preset"),
@@ -178,6 +181,6 @@ def test_a_vae_from_training_to_a_picture(tmp_path, stripes, capsys):
 
 def test_importing_the_library_is_light():
     code = (
-        "import sys, hnca; print([m for m in ('matplotlib', 'pooch', 'tyro') if m in sys.modules])"
+        "import sys, hnca; print([m for m in ('matplotlib', 'pooch', 'rich') if m in sys.modules])"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"

@@ -16,7 +16,7 @@ import pytest
 
 from hnca.lab.cli.hardware import Hardware
 from hnca.lab.errors import UserError
-from hnca.lab.training import Devices, Engine, RunDirectory
+from hnca.lab.training import Devices, RunDirectory, Trainer
 from test_cli import TRAIN, lines, wait_for
 from test_cli import environment as environment
 from test_cli import stripes as stripes
@@ -61,7 +61,7 @@ def test_devices_that_are_not_there_are_refused():
     with pytest.raises(UserError, match=f"--devices {there + 1}, but there are {there}: .*XLA_FL"):
         Hardware(devices=there + 1).claim()
     with pytest.raises(UserError, match="--batch-size 5 must be a multiple of the 2 devices"):
-        Engine(replace(TINY, batch_size=5), DATA, Devices(jax.devices() * 2))
+        Trainer(replace(TINY, batch_size=5), TINY.images(DATA), Devices(jax.devices() * 2))
 
 
 def test_a_spread_run_equals_that_of_one_device(tmp_path):

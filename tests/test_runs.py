@@ -15,9 +15,9 @@ import pytest
 import hnca
 from hnca.lab.data import Dataset
 from hnca.lab.errors import UserError
-from hnca.lab.experiments import VAE, Bandit, ConvBandit, binarise, experiment_from
-from hnca.lab.training import Engine, RunDirectory, checkpoint, train
-from hnca.lab.training.engine import Keys
+from hnca.lab.experiments import VAE, Bandit, ConvBandit, binarise, experiment_from, task_of
+from hnca.lab.training import RunDirectory, Trainer, checkpoint, train
+from hnca.lab.training.trainer import Keys
 
 RANDOM = np.random.default_rng(0)
 LABELS = RANDOM.integers(3, size=60).astype(np.uint8)
@@ -56,7 +56,11 @@ class DiesAfter(Quiet):
 
 
 def run(path, experiment=TINY, reporter=None):
-    return train(experiment, DATA, RunDirectory(path), reporter or Quiet())
+    return train(experiment, experiment.images(DATA), RunDirectory(path), reporter or Quiet())
+
+
+def trainer(experiment=TINY, data=DATA):
+    return Trainer(experiment, experiment.images(data))
 
 
 def outcome(path):
@@ -95,7 +99,7 @@ def test_a_run_leaves_its_files(finished):
 
 
 def test_the_variance_is_a_mean_over_parameters(finished):
-    graph = Engine(TINY, DATA).graph
+    graph = trainer().graph
     counts = hnca.parameter_counts(graph)
     for entry in RunDirectory(finished[0]).read_metrics():
         total = sum(count * entry[f"gradient_variance/{name}"] for name, count in counts.items())
@@ -130,6 +134,14 @@ def test_a_finished_run_does_nothing_and_goes_on_for_more_epochs(finished, tmp_p
     run(tmp_path / "copy", longer)
     run(tmp_path / "whole", longer)
     assert outcome(tmp_path / "copy") == outcome(tmp_path / "whole")
+
+
+def test_fewer_epochs_than_there_are_change_nothing(finished, tmp_path):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()}
+    assert run(tmp_path, replace(TINY, epochs=2)) == finished[1]
+    after = {file.name: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()}
+    assert after == before
 
 
 @pytest.mark.parametrize("file", ["arrays.npz", "manifest.json"])
@@ -169,7 +181,7 @@ def test_other_versions_are_told_and_kept(finished, tmp_path):
     config["versions"]["jax"] = "0.1.2"
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.warns(UserWarning, match="bits may differ"):
-        run(tmp_path)
+        run(tmp_path, replace(TINY, epochs=4))
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["versions"]["jax"] == jax.__version__
     assert [each["versions"]["jax"] for each in config["earlier"]] == ["0.1.2"]
@@ -207,7 +219,7 @@ def test_nan_stops_the_run_and_keeps_the_last_good_checkpoint(tmp_path, monkeypa
     monkeypatch.setattr(Bandit, "make_optimizer", lambda self: optimizer)
     with pytest.raises(UserError, match="no longer finite after epoch 3"):
         run(tmp_path)
-    state, epoch = checkpoint.restore(tmp_path / "checkpoint", Engine(TINY, DATA).start())
+    state, epoch = checkpoint.restore(tmp_path / "checkpoint", trainer().start())
     assert epoch == 2
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.graph))
     assert [entry["epoch"] for entry in RunDirectory(tmp_path).read_metrics()] == [1, 2]
@@ -218,19 +230,22 @@ def test_an_epoch_sees_every_image_once_in_a_fresh_order_and_binarisation():
     numbered = np.full((40, 6, 6), 128, np.uint8)
     numbered[:, 0, 0] = np.arange(40)
     labels = np.arange(40, dtype=np.uint8) % 3
-    engine = Engine(TINY, Dataset("numbered", numbered, labels, IMAGES, LABELS, "a test"))
+    deals = trainer(TINY, Dataset("numbered", numbered, labels, IMAGES, LABELS, "a test"))
     orders, pixels = [], []
     for epoch in (1, 2):
         key = jax.random.fold_in(Keys.of(TINY.seed).epoch, epoch)
-        images, dealt_labels, keys = engine._deal(engine.train_set, key)
-        assert images.shape == (4, 10, 36)
-        order = np.asarray(images[..., 0]).ravel()
+        batches, keys = deals._deal(deals.train_set, key)
+        images, dealt_labels = batches["image"], batches["label"]
+        assert images.shape == (4, 10, 6, 6)
+        order = np.asarray(images[..., 0, 0]).ravel()
         assert sorted(order) == list(range(40))
         np.testing.assert_array_equal(np.asarray(dealt_labels).ravel(), order % 3)
         orders.append(order)
-        contexts = [
-            engine._step(entry)[0]["x"] for entry in zip(images, dealt_labels, keys, strict=True)
+        rows = [
+            {"image": image, "label": label}
+            for image, label in zip(images, dealt_labels, strict=True)
         ]
+        contexts = [deals._step(entry).context["x"] for entry in zip(rows, keys, strict=True)]
         pixels += [np.asarray(x)[:, 1:] for x in contexts]
     assert not np.array_equal(*orders)
     for first in range(8):
@@ -239,10 +254,24 @@ def test_an_epoch_sees_every_image_once_in_a_fresh_order_and_binarisation():
 
 def test_settings_come_back_from_the_configuration():
     for experiment in (TINY, ConvBandit(seed=3), VAE(units=(4, 3), categories=3)):
-        config = json.loads(json.dumps({"task": experiment.name, "settings": asdict(experiment)}))
+        task = task_of(type(experiment))
+        config = json.loads(json.dumps({"task": task, "settings": asdict(experiment)}))
         assert experiment_from(config) == experiment
-    with pytest.raises(UserError, match="another version"):
-        experiment_from({"task": "bandit", "settings": {"layer": 3}})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"layer": 3}, "unknown setting 'layer': did you mean layers"),
+        ({"layers": "3"}, "layers must be a whole number, not '3'"),
+        ({"optimizer": "adm"}, "optimizer must be one of adam, "),
+        ({"epochs": None}, "epochs must be a whole number, not None"),
+        (3, "no settings"),
+    ],
+)
+def test_a_wrong_configuration_is_refused_by_name(settings, message):
+    with pytest.raises(UserError, match=message):
+        experiment_from({"task": "bandit", "settings": settings})
 
 
 @pytest.mark.parametrize(
@@ -264,7 +293,7 @@ def test_a_vae_run_ends_in_the_same_bits(tmp_path, settings):
     first, second = RunDirectory(tmp_path / "whole").read_metrics()
     assert "test_bound" not in first
     assert second["test_bound"] >= -36 * np.log(2) * 3
-    encoder = {f"gradient_variance/{name}" for name in Engine(experiment, DATA).graph.node_names}
+    encoder = {f"gradient_variance/{name}" for name in trainer(experiment).graph.node_names}
     assert {name for name in second if "variance/" in name} == encoder
     assert summary["final"] == second
 
@@ -304,7 +333,7 @@ def test_a_conv_run(tmp_path):
     experiment = ConvBandit(epochs=1, units=3, channels=2, batch_size=24, estimator="reinforce")
     summary = run(tmp_path, experiment)
     assert 0 <= summary["final"]["train_accuracy"] <= 1
-    assert set(hnca.parameter_counts(Engine(experiment, DATA).graph)) == {"h1", "action"}
+    assert set(hnca.parameter_counts(trainer(experiment).graph)) == {"h1", "action"}
 
 
 @pytest.mark.parametrize(
@@ -313,9 +342,9 @@ def test_a_conv_run(tmp_path):
         ({"estimator": "hcna"}, "choose one of hnca"),
         ({"estimator": "disarm"}, "evaluates the objective again"),
         ({"epochs": 0}, "--epochs must be above 0"),
-        ({"batch_size": 49}, "--batch-size 49 is more than 48 images"),
+        ({"batch_size": 49}, "--batch-size 49 is more than 48 examples"),
         ({"train_size": 100}, "--train-size 100"),
-        ({"layers": 0}, "1 or more"),
+        ({"layers": 0}, "--layers must be above 0"),
         ({"seed": 2**32}, "--seed must be from 0"),
     ],
 )
@@ -328,6 +357,7 @@ def test_settings_that_make_no_sense_leave_nothing_behind(tmp_path, settings, me
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"layers": 0}, "--layers must be above 0"),
         ({"units": (3, 2), "layers": 3}, "one size, or one for each layer"),
         ({"units": (0,)}, "each 1 or more"),
         ({"categories": 1}, "--categories must be 2"),

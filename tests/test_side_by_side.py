@@ -10,9 +10,9 @@ import pytest
 from hnca.lab.cli import main
 from hnca.lab.errors import UserError
 from hnca.lab.experiments import VAE
-from hnca.lab.training import Engine, Run, RunDirectory, checkpoint, train, train_side_by_side
+from hnca.lab.training import Run, RunDirectory, checkpoint, train, train_side_by_side
 from test_cli import stripes as stripes
-from test_runs import DATA, TINY, DiesAfter, Killed, Quiet
+from test_runs import DATA, TINY, DiesAfter, Killed, Quiet, trainer
 
 SEEDS = (0, 7)
 CHEAP = replace(TINY, estimator="reinforce")  # where it does not matter which: fast to compile
@@ -21,16 +21,17 @@ CHEAP = replace(TINY, estimator="reinforce")  # where it does not matter which: 
 @pytest.fixture
 def no_curves(monkeypatch):
     """They take a second each to draw."""
-    monkeypatch.setattr("hnca.lab.training.under_way.draw_curves", lambda *_: None)
+    monkeypatch.setattr("hnca.lab.training.run.draw_curves", lambda *_: None)
 
 
 def alone(path, experiment, seed, reporter=None):
-    return train(replace(experiment, seed=seed), DATA, RunDirectory(path), reporter or Quiet())
+    own, data = replace(experiment, seed=seed), experiment.images(DATA)
+    return train(own, data, RunDirectory(path), reporter or Quiet())
 
 
 def together(path, experiment, reporter=None, seeds=SEEDS):
     runs = [Run(replace(experiment, seed=seed), RunDirectory(path / str(seed))) for seed in seeds]
-    return train_side_by_side(runs, DATA, reporter or Quiet())
+    return train_side_by_side(runs, experiment.images(DATA), reporter or Quiet())
 
 
 def assert_same_run(path, other):
@@ -91,7 +92,7 @@ def test_one_that_is_no_longer_finite_is_named_and_the_others_are_kept(tmp_path,
     """So that they can go on alone, for example."""
     with pytest.raises(Killed):
         together(tmp_path, CHEAP, DiesAfter(1))
-    state, _ = checkpoint.restore(tmp_path / "7" / "checkpoint", Engine(CHEAP, DATA).start())
+    state, _ = checkpoint.restore(tmp_path / "7" / "checkpoint", trainer(CHEAP).start())
     broken = jax.tree.map(lambda leaf: leaf * jnp.nan, state.graph)
     checkpoint.save(tmp_path / "7" / "checkpoint", replace(state, graph=broken), 1)
     with pytest.raises(UserError, match=r"^seed 7: .* after epoch 2: .*, or go on without it"):
@@ -111,7 +112,7 @@ def test_all_directories_are_locked(tmp_path):
     with pytest.raises(ValueError, match="in their seed only"):
         train_side_by_side(
             [Run(each, RunDirectory(tmp_path)) for each in (TINY, replace(TINY, units=5))],
-            DATA,
+            TINY.images(DATA),
             Quiet(),
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -53,7 +53,7 @@ class Data:
         numbered = lambda count: {"number": np.arange(count, dtype=np.int32)}
         return Data(numbered(train), numbered(test), name, "a simulator")
 
-    def first(self, train: int, test: int) -> Self:
+    def first(self, train: int, test: int) -> "Data":
         """No more than so many rows of each."""
         cut = lambda rows, count: jax.tree.map(lambda array: array[:count], rows)
         return replace(self, train=cut(self.train, train), test=cut(self.test, test))
@@ -154,7 +154,7 @@ class AbstractExperiment(ABC):
         """Why the method cannot do this experiment, if it cannot."""
         return None
 
-    def located(self) -> Self:
+    def located(self) -> "AbstractExperiment":
         """The same, with whole paths: workers may have been started elsewhere."""
         return self
 

@@ -3,7 +3,6 @@
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
 
 import jax
 import jax.numpy as jnp
@@ -58,7 +57,7 @@ class AbstractImageExperiment(AbstractExperiment):
     def data_name(self) -> str:
         return Path(os.path.abspath(os.path.expanduser(self.dataset))).name  # of a directory, say
 
-    def located(self) -> Self:
+    def located(self) -> "AbstractImageExperiment":
         path = os.path.expanduser(self.dataset)
         if self.dataset in NAMES or not os.path.isdir(path):
             return self

@@ -12,12 +12,14 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from ...credit import gradient_variance
 from ...estimators import AbstractEstimator
+from ...exact import World
 from ...graph import Graph
 from ..data.cache import cache_directory
 from ..experiments import Step
 from .devices import Devices
 
-Task = Callable[[PyTree], Step]  # what to do in a step, from its entry in the epoch's inputs
+# What to do in a step, from its entry in the epoch's inputs: a `Step`, or its context and world.
+Task = Callable[[PyTree], Step | tuple[dict[str, Array], World | None]]
 Metrics = dict[str, Float[Array, "..."]]
 
 
@@ -44,15 +46,15 @@ class TrainState(eqx.Module):
 
 
 class Program:
-    """A compiled function of what all runs share, and of what each has of its own: of one run,
-    `function(shared, own)`; of several, its `vmap`. A run that is alone is not mapped over, so that
-    its bits do not depend on there being a way to do several.
+    """A compiled function of what all runs share, of a run's key, and of what else it has of its
+    own: of one run, `function(shared, key, own)`; of several, its `vmap`. A run that is alone is
+    not mapped over, so that its bits do not depend on there being a way to do several.
 
     With `donate`, what the runs have of their own is used up: its memory is used again."""
 
     def __init__(
         self,
-        function: Callable[[PyTree, PyTree], PyTree],
+        function: Callable[..., PyTree],
         devices: Devices | None = None,
         *,
         donate: bool = False,
@@ -62,23 +64,25 @@ class Program:
         self._jitted = eqx.filter_jit(self._run, donate="all-except-first" if donate else "none")
         self._compiled: dict[int, Any] = {}  # by the number of runs
 
-    def __call__(self, shared: PyTree, own: Sequence[PyTree]) -> list[PyTree]:
+    def __call__(self, shared: PyTree, keys: Sequence[Any], own: Sequence[PyTree]) -> list[PyTree]:
         """What the function makes of each of the runs. It may still be under way on the device
         when this returns."""
         program = self._compiled.get(len(own), self._jitted)
-        return program(shared, list(own))
+        return program((shared, list(keys)), list(own))
 
-    def compile(self, shared: PyTree, own: Sequence[PyTree]) -> None:
+    def compile(self, shared: PyTree, keys: Sequence[Any], own: Sequence[PyTree]) -> None:
         """Does now what the first call with so many runs would do before its work. From then on,
         only arguments of the same shapes will do."""
-        self._compiled[len(own)] = self._jitted.lower(shared, list(own)).compile()
+        lowered = self._jitted.lower((shared, list(keys)), list(own))
+        self._compiled[len(own)] = lowered.compile()
 
-    def _run(self, shared: PyTree, own: list[PyTree]) -> list[PyTree]:
+    def _run(self, inputs: tuple[PyTree, list[Any]], own: list[PyTree]) -> list[PyTree]:
+        shared, keys = inputs
         function = partial(self._function, shared)
         if len(own) == 1:
-            results = [function(own[0])]
+            results = [function(keys[0], own[0])]
         else:
-            together = eqx.filter_vmap(function)(_stacked(own))
+            together = eqx.filter_vmap(function)(jnp.stack(keys), _stacked(own))
             results = [_one(together, number) for number in range(len(own))]
         return results if self._devices is None else self._devices.everywhere(results)
 
@@ -154,8 +158,8 @@ def make_epoch(
     """The `epoch_function` of one run, compiled, as a function of the state and the inputs. The
     state that it is given is used up."""
     function = epoch_function(estimator, optimizer, task, with_variance=with_variance)
-    program = Program(function, donate=True)
-    return lambda state, inputs: program(inputs, [state])[0]
+    program = Program(lambda inputs, _, state: function(inputs, state), donate=True)
+    return lambda state, inputs: program(inputs, [None], [state])[0]
 
 
 def keep_compiled() -> None:

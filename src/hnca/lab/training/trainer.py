@@ -71,9 +71,9 @@ class Trainer:
 
     def compile(self, states: Sequence[TrainState]) -> None:
         """Gets both programs ready, for so many runs."""
-        key = Keys.of(self.experiment.seed).epoch  # any will do
-        self._epoch.compile(self.train_set, [(key, state) for state in states])
-        self._test.compile(self.test_set, [(key, state.graph) for state in states])
+        keys = [Keys.of(self.experiment.seed).epoch] * len(states)  # any will do
+        self._epoch.compile(self.train_set, keys, states)
+        self._test.compile(self.test_set, keys, [state.graph for state in states])
 
     def train(
         self, states: Sequence[TrainState], seeds: Sequence[int], epoch: int
@@ -81,7 +81,7 @@ class Trainer:
         """One epoch. It may still be under way on the device when this returns. The states are
         used up."""
         keys = [jax.random.fold_in(Keys.of(seed).epoch, epoch) for seed in seeds]
-        return self._epoch(self.train_set, list(zip(keys, states, strict=True)))
+        return self._epoch(self.train_set, keys, states)
 
     def test_is_due(self, epoch: int) -> bool:
         """Whether the metrics of this epoch have a test."""
@@ -90,7 +90,7 @@ class Trainer:
     def test(self, graphs: Sequence[Graph], seeds: Sequence[int], epoch: int) -> list[Metrics]:
         """Mean metrics over the test data."""
         keys = [jax.random.fold_in(Keys.of(seed).test, epoch) for seed in seeds]
-        return self._test(self.test_set, list(zip(keys, graphs, strict=True)))
+        return self._test(self.test_set, keys, graphs)
 
     def summarise(self, metrics: Metrics) -> dict[str, float]:
         """Means over the steps of an epoch, and over the parameters of the layers."""
@@ -104,9 +104,8 @@ class Trainer:
         }
 
     def _train_one(
-        self, rows: PyTree, own: tuple[PRNGKeyArray, TrainState]
+        self, rows: PyTree, key: PRNGKeyArray, state: TrainState
     ) -> tuple[TrainState, Metrics]:
-        key, state = own
         return self._epoch_function(self._deal(rows, key), state)
 
     def _deal(self, rows: PyTree, key: PRNGKeyArray) -> tuple[PyTree, Key[Array, " steps"]]:
@@ -121,8 +120,7 @@ class Trainer:
     def _step(self, entry: tuple[PyTree, PRNGKeyArray]) -> Step:
         return self.experiment.step(*entry)
 
-    def _test_one(self, rows: PyTree, own: tuple[PRNGKeyArray, Graph]) -> Metrics:
-        key, graph = own
+    def _test_one(self, rows: PyTree, key: PRNGKeyArray, graph: Graph) -> Metrics:
         measure = lambda part: measured_rows(self.experiment, graph, *part)
         keys = jax.random.split(key, count_rows(rows))
         by_row = self.devices.in_parts(measure, (rows, keys))
