@@ -3,13 +3,18 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test test-slow lint format bench clean
 
 demo: .venv/installed
 	$(BIN)/hnca demo
 
 test: .venv/installed
 	$(BIN)/python -m pytest
+
+# What takes longer than a change should wait for.
+test-slow: .venv/installed
+	$(BIN)/python -m pytest -m slow
+	$(BIN)/python tests/mutants.py
 
 lint: .venv/installed
 	$(BIN)/ruff check .
