@@ -6,7 +6,6 @@ registry.py   the public ones: hashes and sources
 sources.py    one source after the other, and the check of what they deliver
 mirrors.py    sources on the web
 packages.py   sources in package indices
-pickled.py    a pickle that is not trusted
 idx.py        the file format
 cache.py      what is kept on this machine
 drawing.py    the glyphs

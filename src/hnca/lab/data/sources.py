@@ -59,7 +59,7 @@ def check_hashes(files: Mapping[str, bytes], expected: Mapping[str, str]) -> Non
 
 def one_line(text: str, limit: int = 160) -> str:
     """The line of a long complaint that a message can quote: the first that calls itself an error
-    (as pip, npm and apt put it), or else the last."""
+    (as npm and apt put it), or else the last."""
     lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if re.match(r"(npm )?(error|err!|e:)", line, re.IGNORECASE)]
     line = (errors[:1] or lines[-1:] or ["no reason given"])[0]
