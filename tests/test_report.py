@@ -15,18 +15,15 @@ from made_up_runs import make_run
 from hnca.lab.cli import main
 from hnca.lab.errors import UserError
 from hnca.lab.experiments import VAE, Bandit, ConvBandit
-from hnca.lab.report import find, read_all, write_report
-from hnca.lab.report.comparison import compare
-from hnca.lab.report.drawings import drawings
-from hnca.lab.report.figures import draw
-from hnca.lab.report.grouping import panels_of
-from hnca.lab.report.interactive import POINTS, curves_data
-from hnca.lab.report.paper import published_bounds
-from hnca.lab.report.statistics import Interval, interval
+from hnca.lab.report import find_runs, read_runs, write_report
+from hnca.lab.report.figures import draw_figure, drawings
+from hnca.lab.report.groups import Interval, interval, panels_of
+from hnca.lab.report.page import POINTS, curves_data
+from hnca.lab.report.paper import compare, published_bounds
 
 
 def collect(path: Path):
-    return read_all(find([path]))
+    return read_runs(find_runs([path]))
 
 
 def panels(path: Path):
@@ -219,12 +216,12 @@ def test_runs_are_found_at_any_depth_and_once(tmp_path):
     inner = tmp_path / "x" / "y" / "run" / "checkpoint"
     inner.mkdir()
     (inner / "config.json").write_text("{}")
-    assert find([tmp_path, tmp_path / "x" / "y" / "run"]) == [tmp_path / "x" / "y" / "run"]
+    assert find_runs([tmp_path, tmp_path / "x" / "y" / "run"]) == [tmp_path / "x" / "y" / "run"]
     (empty := tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no such directory"):
-        find([tmp_path / "nowhere"])
+        find_runs([tmp_path / "nowhere"])
     with pytest.raises(UserError, match="no runs in"):
-        find([empty])
+        find_runs([empty])
 
 
 # Beside the paper
@@ -315,7 +312,7 @@ def test_last_values_do_not_overlap_and_ablations_have_their_own_figure(tmp_path
     whole, ablated = found["vae-mnist"].rows[0], found["vae-ablation-mnist"].rows[0]
     assert len(whole.groups) == 5
     assert [group.estimator for group in ablated.groups] == ["hnca+baseline"] * 2
-    figure = draw(found["vae-mnist"])
+    figure = draw_figure(found["vae-mnist"])
     for axes in figure.axes:
         boxes = sorted((text.get_window_extent() for text in axes.texts), key=lambda box: box.y0)
         assert len(boxes) == 5
@@ -434,7 +431,7 @@ def test_runs_are_found_through_links_but_not_in_circles(tmp_path):
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "link").symlink_to(tmp_path / "elsewhere" / "run")
     (tmp_path / "runs" / "circle").symlink_to(tmp_path / "runs")
-    assert [path.name for path in find([tmp_path / "runs"])] == ["link"]
+    assert [path.name for path in find_runs([tmp_path / "runs"])] == ["link"]
 
 
 def test_other_images_are_not_compared_with_the_paper(tmp_path):

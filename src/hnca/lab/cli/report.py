@@ -34,12 +34,12 @@ def main(arguments: list[str]) -> None:
     from rich.console import Console
     from rich.progress import track
 
-    from ..report import attention, check_place, find, read_all, write_report
+    from ..report import attention, check_place, find_runs, read_runs, write_report
 
     check_place(asked.out)
     console = Console(stderr=True)
     bar = lambda paths: track(paths, "reading runs", console=console, transient=True)
-    collection = read_all(find(asked.runs), bar)
+    collection = read_runs(find_runs(asked.runs), bar)
     with console.status("writing the report") as status:
         write_report(collection, asked.out, status.update)
     for line in attention(collection):

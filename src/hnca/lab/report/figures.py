@@ -1,22 +1,65 @@
-"""The paper's figures: the objective and the logarithm of the gradient variance, a row for each
-network, a line for each method with its last value beside it."""
+"""The paper's figures: which there are, and how they are drawn. The objective and the logarithm of
+the gradient variance, a row for each network, a line for each method with its last value beside
+it."""
 
 import math
-from typing import Any
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .colors import COLORS, color, dashes, mark
-from .drawings import Drawing
-from .grouping import Group, MeanCurve
-from .words import VARIANCE
+from .groups import Group, MeanCurve, Panel
+from .labels import COLORS, VARIANCE, color, dashes, mark
 
 SIZE = 8  # of the letters of a last value, in points
 DECIMALS = {"accuracy": 3, "elbo": 1}
 START = 20  # an ELBO begins so low that the rest would look flat: a 20th of it is off the axis
 
 
-def draw(drawing: Drawing) -> Any:
+class Row(NamedTuple):
+    """A network, and the methods that are drawn for it."""
+
+    title: str
+    groups: list[Group]
+
+
+class Drawing(NamedTuple):
+    """A figure to draw."""
+
+    name: str
+    title: str
+    measure: str
+    rows: list[Row]
+
+
+def drawings(panels: list[Panel]) -> list[Drawing]:
+    """A figure for each task and data set, and one for its ablations; of complete runs only."""
+    found: dict[str, Drawing] = {}
+    for panel in panels:
+        for subject, groups in _subjects([group for group in panel.groups if group.runs]):
+            name = re.sub(r"[^\w.-]+", "-", f"{panel.key.task}{subject}-{panel.data}")
+            title = f"{panel.key.task}{subject} on {panel.data}"
+            drawing = found.setdefault(name, Drawing(name, title, panel.measure, []))
+            drawing.rows.append(Row(_title(panel, groups), groups))
+    return [found[name] for name in sorted(found)]
+
+
+def _subjects(groups: list[Group]) -> Iterator[tuple[str, list[Group]]]:
+    """The methods as they are; those with an ablation, with it and without."""
+    if whole := [group for group in groups if not group.ablated]:
+        yield "", whole
+    if ablated := {group.estimator for group in groups if group.ablated}:
+        yield "-ablation", [group for group in groups if group.estimator in ablated]
+
+
+def _title(panel: Panel, groups: list[Group]) -> str:
+    seeds = sorted({len(group.runs) for group in groups})
+    counts = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    return f"{panel.title}, {counts} seed{'' if seeds == [1] else 's'}"
+
+
+def draw_figure(drawing: Drawing) -> Any:
     """The figure."""
     from matplotlib.figure import Figure
 

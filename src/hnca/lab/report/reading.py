@@ -1,21 +1,94 @@
-"""Finds and reads run directories: no checkpoint, nothing that is compiled."""
+"""Runs from disk: finds run directories and reads them. No checkpoint is read, and nothing that is
+compiled."""
 
 import math
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import UserError, first_line
-from ..experiments import AbstractExperiment, experiment_from
+from ..experiments import VAE, AbstractExperiment, experiment_from
 from ..training import RunDirectory
-from .run import Curve, Run, identity
-from .words import VARIANCE
+from .labels import VARIANCE
 
 MARKS = {"config.json", "metrics.jsonl"}  # one of these makes a directory a run
+
+
+class Curve(NamedTuple):
+    """A metric, where it was measured."""
+
+    epochs: np.ndarray  # [E], from 1
+    values: np.ndarray  # [E]
+
+
+@dataclass(frozen=True, eq=False)
+class RunRecord:
+    """A run that can be read."""
+
+    path: Path
+    experiment: AbstractExperiment
+    data: str
+    fingerprint: str
+    environments: list[dict[str, Any]]
+    """Versions of the software, and the device; the latest, then those in which it was before."""
+    curves: dict[str, Curve]
+    summary: dict[str, Any]
+    done: int
+    """Epochs that were measured."""
+    planned: int | None
+    """Epochs that were asked for, if that can be told yet."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the last epoch is done, and its summary written."""
+        enough = self.planned is not None and self.done >= self.planned
+        return enough and self.summary.get("epochs") == self.done
+
+    @property
+    def progress(self) -> str:
+        """How far it is."""
+        return f"{self.done} of {self.planned or 'unknown'} epochs"
+
+    @property
+    def seed(self) -> int:
+        """Of everything random."""
+        return self.experiment.seed
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """All that has a part in the result, but for the seed and the data; one way to say what
+        can be said in several ways (--layers and --units, --epochs and --updates)."""
+        settings = asdict(self.experiment) | {"epochs": max(self.done, self.planned or 0)}
+        for name in ("seed", "dataset", "updates"):
+            del settings[name]
+        if isinstance(self.experiment, VAE):
+            sizes = self.experiment.sizes
+            settings |= {"layers": len(sizes), "units": sizes}
+        return settings
+
+    @property
+    def final(self) -> dict[str, Any]:
+        """The last measurements; those of a complete run include a test."""
+        if self.complete:
+            return self.summary["final"]
+        return {name: float(curve.values[-1]) for name, curve in self.curves.items()}
+
+    @property
+    def evaluation(self) -> dict[str, Any]:
+        """What `hnca evaluate` measured, unless training went on since."""
+        evaluation = self.summary.get("evaluation", {})
+        return evaluation if evaluation.get("epoch") == self.done else {}
+
+
+def identity(run: RunRecord) -> str:
+    """What runs must have in common for a mean over them: everything but the seed."""
+    return repr((run.experiment.name, run.data, run.fingerprint, run.settings))
 
 
 class Damaged(NamedTuple):
@@ -28,12 +101,14 @@ class Damaged(NamedTuple):
 class Collection(NamedTuple):
     """All that was found."""
 
-    runs: list[Run]
-    duplicates: list[tuple[Run, Run]]  # one that is left out, and the one that counts instead
+    runs: list[RunRecord]
+    duplicates: list[
+        tuple[RunRecord, RunRecord]
+    ]  # one that is left out, and the one that counts instead
     damaged: list[Damaged]
 
 
-def find(paths: Sequence[Path]) -> list[Path]:
+def find_runs(paths: Sequence[Path]) -> list[Path]:
     """The run directories among these paths and below them, each once."""
     found: dict[Path, Path] = {}
     for path in paths:
@@ -65,16 +140,16 @@ def _refuse(error: OSError) -> None:
     raise error
 
 
-def read_all(
+def read_runs(
     paths: list[Path], track: Callable[[list[Path]], Iterable[Path]] = lambda paths: paths
 ) -> Collection:
     """Reads run directories; the same settings and seed count once. `track` may show progress."""
     read = [_read(path) for path in track(paths)]
-    runs, duplicates = _unique([each for each in read if isinstance(each, Run)])
+    runs, duplicates = _unique([each for each in read if isinstance(each, RunRecord)])
     return Collection(runs, duplicates, [each for each in read if isinstance(each, Damaged)])
 
 
-def _read(path: Path) -> Run | Damaged:
+def _read(path: Path) -> RunRecord | Damaged:
     try:
         return _run(RunDirectory(path))
     except UserError as error:
@@ -86,13 +161,13 @@ def _read(path: Path) -> Run | Damaged:
         return Damaged(path, f"not as hnca train writes it ({what})")
 
 
-def _run(directory: RunDirectory) -> Run:
+def _run(directory: RunDirectory) -> RunRecord:
     config = directory.read_config()
     experiment = experiment_from(config)
     experiment.check()
     curves = _curves(directory.read_metrics())
     summary = directory.read_summary()
-    run = Run(
+    run = RunRecord(
         path=directory.path,
         experiment=experiment,
         data=str(config["data"]["name"]),
@@ -113,7 +188,7 @@ def _environment(record: dict[str, Any]) -> dict[str, Any]:
     return record.get("versions", {}) | {"device": record.get("device")}
 
 
-def _check_measured(run: Run) -> None:
+def _check_measured(run: RunRecord) -> None:
     """Every epoch has what all epochs have, and the end of a run a test."""
     measure = run.experiment.measure
     for name in ("step", "seconds", f"train_{measure}", VARIANCE):
@@ -151,9 +226,9 @@ def _planned(experiment: AbstractExperiment, curves: dict[str, Curve]) -> int | 
     return math.ceil(experiment.updates / curves["step"].values[0]) if curves else None
 
 
-def _unique(runs: list[Run]) -> tuple[list[Run], list[tuple[Run, Run]]]:
+def _unique(runs: list[RunRecord]) -> tuple[list[RunRecord], list[tuple[RunRecord, RunRecord]]]:
     """Of the same settings and seed the run that got furthest, an evaluated one for preference."""
-    chosen: dict[str, Run] = {}
+    chosen: dict[str, RunRecord] = {}
     best_first = sorted(runs, key=lambda run: (not run.complete, not run.evaluation, -run.done))
     for run in best_first:
         chosen.setdefault(f"{identity(run)} {run.seed}", run)

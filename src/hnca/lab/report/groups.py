@@ -8,12 +8,45 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .colors import rank
-from .run import Curve, Run, identity
-from .statistics import Interval, band, interval
-from .words import ABLATIONS, VARIANCE, epochs, said
+from .labels import ABLATIONS, VARIANCE, epochs, rank, said
+from .reading import Curve, RunRecord, identity
 
+CONFIDENCE = 0.95
 LEAST = 1e-45  # what has no variance still has a place on a logarithmic axis
+
+
+class Interval(NamedTuple):
+    """A mean, and half the width of its 95% confidence interval: none of a single value."""
+
+    mean: float
+    half: float | None
+    n: int
+
+    def overlaps(self, other: "Interval") -> bool:
+        """Whether the two have a value in common."""
+        return abs(self.mean - other.mean) <= (self.half or 0) + (other.half or 0)
+
+    def shown(self, decimals: int) -> str:
+        """For people."""
+        mean = f"{self.mean:.{decimals}f}"
+        return mean if self.half is None else f"{mean} ± {self.half:.{decimals}f}"
+
+
+def interval(values: list[float]) -> Interval:
+    """Of independent values, by Student's t."""
+    mean, half = band(np.array(values, dtype=float))
+    return Interval(float(mean), None if half is None else float(half), len(values))
+
+
+def band(values: np.ndarray) -> tuple[Any, Any]:
+    """The mean over the first axis, and half the width of its confidence interval, if any."""
+    n = len(values)
+    if n == 1:
+        return values[0], None
+    from scipy.special import stdtrit  # the quantile function of Student's t
+
+    t = stdtrit(n - 1, (1 + CONFIDENCE) / 2)
+    return values.mean(axis=0), t * values.std(axis=0, ddof=1) / np.sqrt(n)
 
 
 class MeanCurve(NamedTuple):
@@ -28,15 +61,15 @@ class MeanCurve(NamedTuple):
 class Group:
     """Runs that differ in their seed only. Means are over the complete ones."""
 
-    runs: list[Run]
-    unfinished: list[Run]
+    runs: list[RunRecord]
+    unfinished: list[RunRecord]
     label: str = ""
     """The method, and what else tells the group from the others of its panel."""
     variant: int = 0
     """Its number among those of the same method in its panel."""
 
     @property
-    def any(self) -> Run:
+    def any(self) -> RunRecord:
         """One of the runs, for what they have in common."""
         return (self.runs or self.unfinished)[0]
 
@@ -101,7 +134,7 @@ class Panel:
         return f"{key.task}, {layers}, {self.data}, {epochs(key.epochs)}"
 
 
-def panels_of(runs: list[Run]) -> list[Panel]:
+def panels_of(runs: list[RunRecord]) -> list[Panel]:
     """Runs by panel and group, in the order of task, data, depth, length and method."""
     groups: dict[str, Group] = {}
     for run in sorted(runs, key=lambda run: run.seed):
@@ -131,7 +164,7 @@ def _logged(metric: str, values: Any) -> Any:
     return np.log(np.maximum(values, LEAST)) if metric.startswith(VARIANCE) else values
 
 
-def _panel_key(run: Run) -> PanelKey:
+def _panel_key(run: RunRecord) -> PanelKey:
     settings = run.settings
     layers = settings.get("layers", 1)  # a conv-bandit has one stochastic layer
     return PanelKey(run.experiment.name, run.data, run.fingerprint, layers, settings["epochs"])
