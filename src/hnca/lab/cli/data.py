@@ -63,12 +63,12 @@ class List:
 
 @dataclass(frozen=True)
 class Show:
-    """Draw examples of every class of a data set as a PNG picture."""
+    """Draw examples of every class of a data set as a picture."""
 
     dataset: Name
     """mnist, fashion-mnist, glyphs, or a directory with the four idx files."""
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="FILE")] = None
-    """The file to write; NAME.png if not given."""
+    """The file to write, in the format of its ending; NAME.png if not given."""
     columns: int = 16
     """Examples of each class."""
     data_dir: Directory = None
@@ -78,9 +78,12 @@ class Show:
         """Writes the picture."""
         from ..data import draw_examples, load
         from ..errors import UserError
+        from ..files import check_picture
 
         if self.columns < 1:
             raise UserError(f"--columns must be at least 1, not {self.columns}")
+        if self.output:
+            check_picture(self.output)
         dataset = load(self.dataset, self.data_dir, say=print)
         output = self.output or Path(f"{dataset.name}.png")
         draw_examples(dataset, output, self.columns)

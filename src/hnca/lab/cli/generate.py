@@ -29,10 +29,12 @@ def main(arguments: list[str]) -> None:
     """Draws the picture."""
     asked = parse(Generate, "hnca generate", arguments)
     from ..experiments import VAE
+    from ..files import check_picture
     from ..training import RunDirectory, keep_compiled
     from ..training.generation import draw_generated
     from ..training.stored import read_run
 
+    check_picture(asked.out)
     keep_compiled()
     stored = read_run(RunDirectory(asked.run), asked.data_dir)
     if not isinstance(stored.experiment, VAE):

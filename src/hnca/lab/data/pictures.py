@@ -12,7 +12,7 @@ from .sources import class_names
 
 
 def draw_examples(dataset: Dataset, file: Path, columns: int = 16) -> None:
-    """Draws the first training images of every class, a row each, into a PNG file."""
+    """Draws the first training images of every class, a row each, into a file."""
     from matplotlib.figure import Figure
 
     height, width = dataset.train_images.shape[1:]
