@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .labels import ABLATIONS, VARIANCE, epochs, rank, said
+from .labels import ABLATIONS, VARIANCE, color, epochs, rank, said
 from .reading import Curve, RunRecord, identity
 
 CONFIDENCE = 0.95
@@ -66,7 +66,7 @@ class Group:
     label: str = ""
     """The method, and what else tells the group from the others of its panel."""
     variant: int = 0
-    """Its number among those of the same method in its panel."""
+    """Its number among those of the same colour in its panel."""
 
     @property
     def any(self) -> RunRecord:
@@ -74,8 +74,8 @@ class Group:
         return (self.runs or self.unfinished)[0]
 
     @property
-    def estimator(self) -> str:
-        return self.any.experiment.estimator
+    def method(self) -> str:
+        return self.any.method
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -108,8 +108,9 @@ class PanelKey(NamedTuple):
     task: str
     data: str
     fingerprint: str
-    layers: int  # of stochastic units
+    layers: int | None  # of stochastic units
     epochs: int
+    measure: str  # what the objective's mean is called
 
 
 @dataclass
@@ -122,16 +123,11 @@ class Panel:
     """The data set's name, told apart from others that have the same."""
 
     @property
-    def measure(self) -> str:
-        """What the objective's mean is called."""
-        return self.groups[0].any.experiment.measure
-
-    @property
     def title(self) -> str:
         """What all of its groups have in common, in a few words."""
         key = self.key
-        layers = f"{key.layers} layer{'s' if key.layers > 1 else ''}"
-        return f"{key.task}, {layers}, {self.data}, {epochs(key.epochs)}"
+        layers = f"{key.layers} layer{'s' if key.layers > 1 else ''}" if key.layers else ""
+        return ", ".join(filter(None, [key.task, layers, self.data, epochs(key.epochs)]))
 
 
 def panels_of(runs: list[RunRecord]) -> list[Panel]:
@@ -144,7 +140,7 @@ def panels_of(runs: list[RunRecord]) -> list[Panel]:
     for group in groups.values():
         key = _panel_key(group.any)
         by_key.setdefault(key, Panel(key)).groups.append(group)
-    panels = [by_key[key] for key in sorted(by_key)]
+    panels = [by_key[key] for key in sorted(by_key, key=_order)]
     for panel in panels:
         _name_groups(panel)
         same = {key.fingerprint for key in by_key if key.data == panel.key.data}
@@ -165,30 +161,38 @@ def _logged(metric: str, values: Any) -> Any:
 
 
 def _panel_key(run: RunRecord) -> PanelKey:
-    settings = run.settings
-    layers = settings.get("layers", 1)  # a conv-bandit has one stochastic layer
-    return PanelKey(run.experiment.name, run.data, run.fingerprint, layers, settings["epochs"])
+    epochs = run.settings["epochs"]
+    return PanelKey(run.task, run.data, run.fingerprint, run.layers, epochs, run.measure)
+
+
+def _order(key: PanelKey) -> tuple:
+    return key._replace(layers=key.layers or 0)
 
 
 def _name_groups(panel: Panel) -> None:
-    """Labels, an order, and numbers for those of the same method."""
-    usual = {
-        name: _usual([repr(group.settings[name]) for group in panel.groups])
-        for name in panel.groups[0].settings
-        if name != "estimator"
-    }
+    """Labels, an order, and numbers for those of the same colour."""
+    names = dict.fromkeys(name for group in panel.groups for name in group.settings)
+    values = {name: [repr(group.settings.get(name)) for group in panel.groups] for name in names}
+    usual = {name: _usual(values[name]) for name in names}
     for group in panel.groups:
-        words = [
-            said(name, group.settings[name])
-            for name, value in usual.items()
-            if name in ABLATIONS or repr(group.settings[name]) != value
-        ]
-        group.label = ", ".join([group.estimator, *filter(None, words)])
-    panel.groups.sort(key=lambda group: (rank(group.estimator), group.ablated, group.label))
+        group.label = _label(group, usual)
+    panel.groups.sort(key=lambda group: (rank(group.method), group.ablated, group.label))
     count: dict[str, int] = defaultdict(int)
     for group in panel.groups:
-        group.variant = count[group.estimator]
-        count[group.estimator] += 1
+        group.variant = count[color(group.method)]
+        count[color(group.method)] += 1
+
+
+def _label(group: Group, usual: dict[str, str | None]) -> str:
+    """The method, and every setting that is not the usual one."""
+    told = ("estimator",) if "estimator" in group.settings else group.any.asked.told
+    words = [
+        said(name, group.settings[name])
+        for name, value in usual.items()
+        if name in group.settings and name not in told
+        if name in ABLATIONS or repr(group.settings[name]) != value
+    ]
+    return ", ".join([group.method, *filter(None, words)])
 
 
 def _usual(values: list[str]) -> str | None:

@@ -18,21 +18,17 @@ from ..files import move_directory, write_figure, write_whole
 from . import tables
 from .figures import Drawing, draw_figure, drawings
 from .groups import Group, MeanCurve, Panel, panels_of, scaled
-from .labels import color, dashes, words
+from .labels import color, dashes, objective, words
 from .reading import Collection, RunRecord
 
 MANIFEST = ".hnca-report"  # names what belongs to a report: nothing else is ever deleted
 POINTS = 240  # of a curve, at most
 HIDDEN = ("epoch", "step", "seconds")
 CODE = ("style.css", "curves.js", "sorting.js")
-_CAPTION = (
-    "on the left the {} while training, dotted where there is a solid line for the test images{}; "
+CAPTION = (
+    "on the left the {} while training, dotted where there is a solid line for the test{}; "
     "on the right the natural logarithm of the mean gradient variance. Last values stand beside."
 )
-CAPTIONS = {
-    "accuracy": _CAPTION.format("accuracy", ""),
-    "elbo": _CAPTION.format("ELBO", ", on an axis that leaves out the first 5% of epochs"),
-}
 
 
 def write_report(
@@ -133,7 +129,9 @@ def _counts(collection: Collection) -> dict[str, Any]:
 
 def _picture(aside: Path, drawing: Drawing) -> Picture:
     png = base64.b64encode((aside / "figures" / f"{drawing.name}.png").read_bytes()).decode()
-    return Picture(drawing.name, drawing.title, CAPTIONS[drawing.measure], png)
+    cut = ", on an axis that leaves out the first 5% of epochs" if drawing.cut else ""
+    about = CAPTION.format(objective(drawing.measure), cut)
+    return Picture(drawing.name, drawing.title, about, png)
 
 
 # The curves to explore: in as few digits and points as can be seen
@@ -148,7 +146,7 @@ def _metrics(panel: Panel) -> list[dict[str, Any]]:
     """In the order of the page's menu: the objective first."""
     runs = [run for group in panel.groups for run in group.runs + group.unfinished]
     names = {name for run in runs for name in run.curves if name not in HIDDEN}
-    first = [f"train_{panel.measure}", f"test_{panel.measure}", "test_bound"]
+    first = [f"train_{panel.key.measure}", f"test_{panel.key.measure}", "test_bound"]
     order = sorted(names, key=lambda name: ([*first, name].index(name), name))
     metrics = []
     for name in order:
@@ -180,7 +178,7 @@ def _line(group: Group, label: str, seeds: int, curve: MeanCurve) -> dict[str, A
     return {
         "label": label,
         "seeds": seeds,
-        "color": color(group.estimator),
+        "color": color(group.method),
         "dashes": dashes(group.variant),
         "epochs": curve.epochs[kept].tolist(),
         "mean": _rounded(curve.mean[kept]),

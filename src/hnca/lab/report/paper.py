@@ -20,7 +20,7 @@ class PublishedBounds(NamedTuple):
     fingerprint: str
     samples: int
     epochs: int
-    values: dict[tuple[str, int], Interval]  # by method and layers
+    values: dict[tuple[str, int | None], Interval]  # by method and layers
 
 
 @cache
@@ -29,8 +29,8 @@ def published_bounds() -> PublishedBounds:
     record = tomllib.loads((files("hnca.lab.report") / "paper.toml").read_text())
     table: dict[str, Any] = record["bounds"]
     values = {
-        (estimator, int(layers)): Interval(row[layers][0], row[layers][1], table["seeds"])
-        for estimator, row in table["values"].items()
+        (method, int(layers)): Interval(row[layers][0], row[layers][1], table["seeds"])
+        for method, row in table["values"].items()
         for layers in row
         if layers != "name"
     }
@@ -52,8 +52,8 @@ class Comparison(NamedTuple):
     """A method for a depth: ours, the paper's, or both."""
 
     data: str
-    layers: int
-    estimator: str
+    layers: int | None
+    method: str
     label: str
     epochs: int | None
     ours: Bound | None
@@ -80,7 +80,7 @@ class Comparison(NamedTuple):
         return "intervals overlap" if overlap else "intervals do not overlap"
 
 
-def compare(panels: list[Panel]) -> list[Comparison]:
+def compare_bounds(panels: list[Panel]) -> list[Comparison]:
     """Every group that has a bound, and every number of the paper; none without a VAE."""
     published = published_bounds()
     rows = [
@@ -89,13 +89,13 @@ def compare(panels: list[Panel]) -> list[Comparison]:
         if panel.key.task == published.task
         for group in panel.groups
     ]
-    run = {(row.estimator, row.layers) for row in rows if row.paper}
+    run = {(row.method, row.layers) for row in rows if row.paper}
     missing = [
-        Comparison(published.dataset, layers, estimator, estimator, None, None, paper, [])
-        for (estimator, layers), paper in published.values.items()
-        if (estimator, layers) not in run
+        Comparison(published.dataset, layers, method, method, None, None, paper, [])
+        for (method, layers), paper in published.values.items()
+        if (method, layers) not in run
     ]
-    order = lambda row: (row.data != published.dataset, row.data, row.layers, rank(row.estimator))
+    order = lambda row: (row.data != published.dataset, row.data, row.layers, rank(row.method))
     return sorted(rows + missing, key=order) if rows else []
 
 
@@ -103,10 +103,10 @@ def _compared(panel: Panel, group: Group, published: PublishedBounds) -> Compari
     """Other images are another task, whatever they are called: the paper has no number for it."""
     key, ours, paper = panel.key, _bound(group), None
     if key.fingerprint == published.fingerprint and not group.ablated:
-        paper = published.values.get((group.estimator, key.layers))
+        paper = published.values.get((group.method, key.layers))
     length = group.settings["epochs"]
     found = _differences(group, ours, published) if ours and paper else []
-    names = (panel.data, key.layers, group.estimator, group.label)
+    names = (panel.data, key.layers, group.method, group.label)
     return Comparison(*names, length, ours, paper, found)
 
 

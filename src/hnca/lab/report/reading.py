@@ -1,6 +1,8 @@
-"""Runs from disk: finds run directories and reads them. No checkpoint is read, and nothing that is
-compiled."""
+"""Runs from disk: finds run directories and reads them. No checkpoint is read, nothing is compiled,
+and nothing that a `config.json` names is imported: a task that is not built in describes itself
+there."""
 
+import json
 import math
 import os
 from collections import defaultdict
@@ -13,11 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import UserError, first_line
-from ..experiments import VAE, AbstractExperiment, experiment_from
+from ..experiments import EXPERIMENTS, VAE, experiment_from
 from ..training import RunDirectory
 from .labels import VARIANCE
 
 MARKS = {"config.json", "metrics.jsonl"}  # one of these makes a directory a run
+APART = ("seed", "dataset", "updates")  # settings that are told elsewhere
 
 
 class Curve(NamedTuple):
@@ -27,13 +30,29 @@ class Curve(NamedTuple):
     values: np.ndarray  # [E]
 
 
+class Asked(NamedTuple):
+    """What was asked for, and how the experiment calls it."""
+
+    task: str
+    title: str
+    """Task, size and method in a few words."""
+    told: tuple[str, ...]
+    """The settings that the title tells."""
+    measure: str
+    """What the objective's mean is called: `accuracy`, say, for `train_accuracy`."""
+    layers: int | None
+    """Of stochastic units, if that is known."""
+    settings: dict[str, Any]
+
+
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """A run that can be read."""
+    """A run that can be read: what was asked for, what was measured, and how far it is."""
 
     path: Path
-    experiment: AbstractExperiment
+    asked: Asked
     data: str
+    """The name of the data set; empty if the run had none."""
     fingerprint: str
     environments: list[dict[str, Any]]
     """Versions of the software, and the device; the latest, then those in which it was before."""
@@ -56,21 +75,33 @@ class RunRecord:
         return f"{self.done} of {self.planned or 'unknown'} epochs"
 
     @property
+    def task(self) -> str:
+        return self.asked.task
+
+    @property
+    def measure(self) -> str:
+        return self.asked.measure
+
+    @property
+    def layers(self) -> int | None:
+        return self.asked.layers
+
+    @property
     def seed(self) -> int:
         """Of everything random."""
-        return self.experiment.seed
+        return self.asked.settings["seed"]
+
+    @property
+    def method(self) -> str:
+        """The estimator; what the title says where there is no such setting."""
+        return str(self.asked.settings.get("estimator") or self.asked.title)
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """All that has a part in the result, but for the seed and the data; one way to say what
-        can be said in several ways (--layers and --units, --epochs and --updates)."""
-        settings = asdict(self.experiment) | {"epochs": max(self.done, self.planned or 0)}
-        for name in ("seed", "dataset", "updates"):
-            del settings[name]
-        if isinstance(self.experiment, VAE):
-            sizes = self.experiment.sizes
-            settings |= {"layers": len(sizes), "units": sizes}
-        return settings
+        """All that has a part in the result, but for the seed and the data. --epochs and --updates
+        are two ways to say the same."""
+        settings = self.asked.settings | {"epochs": max(self.done, self.planned or 0)}
+        return {name: value for name, value in settings.items() if name not in APART}
 
     @property
     def final(self) -> dict[str, Any]:
@@ -88,7 +119,8 @@ class RunRecord:
 
 def identity(run: RunRecord) -> str:
     """What runs must have in common for a mean over them: everything but the seed."""
-    return repr((run.experiment.name, run.data, run.fingerprint, run.settings))
+    shared = (run.task, run.measure, run.data, run.fingerprint, run.settings)
+    return json.dumps(shared, sort_keys=True, default=str)
 
 
 class Damaged(NamedTuple):
@@ -163,20 +195,19 @@ def _read(path: Path) -> RunRecord | Damaged:
 
 def _run(directory: RunDirectory) -> RunRecord:
     config = directory.read_config()
-    experiment = experiment_from(config)
-    experiment.check()
+    asked = _asked(config)
+    data, fingerprint = _data(config)
     curves = _curves(directory.read_metrics())
-    summary = directory.read_summary()
     run = RunRecord(
         path=directory.path,
-        experiment=experiment,
-        data=str(config["data"]["name"]),
-        fingerprint=str(config["data"]["fingerprint"]),
+        asked=asked,
+        data=data,
+        fingerprint=fingerprint,
         environments=[_environment(each) for each in [config, *config.get("earlier", [])]],
         curves=curves,
-        summary=summary,
+        summary=directory.read_summary(),
         done=len(curves["epoch"].epochs) if curves else 0,
-        planned=_planned(experiment, curves),
+        planned=_planned(asked.settings, curves),
     )
     _check_measured(run)
     for record in (run.final, run.evaluation):
@@ -184,18 +215,68 @@ def _run(directory: RunDirectory) -> RunRecord:
     return run
 
 
+def _asked(config: dict[str, Any]) -> Asked:
+    """Built-in experiments know how to check their settings, and one way to say what can be said in
+    several ways (--layers and --units)."""
+    if config["task"] not in EXPERIMENTS:
+        return _described(config)
+    experiment = experiment_from(config)
+    experiment.check()
+    settings = asdict(experiment)
+    if isinstance(experiment, VAE):
+        settings |= {"layers": len(experiment.sizes), "units": experiment.sizes}
+    layers = settings.get("layers", 1)  # a conv-bandit has one stochastic layer
+    measure = config.get("measure", experiment.measure)
+    return Asked(config["task"], experiment.title, (), measure, layers, settings)
+
+
+def _described(config: dict[str, Any]) -> Asked:
+    """An experiment of which nothing is known but what its run says."""
+    task, settings = config["task"], config["settings"]
+    for name, kind in {"title": str, "measure": str, "told": list}.items():
+        if name not in config:
+            known = ", ".join(EXPERIMENTS)
+            raise UserError(f"task {task!r} is none of {known}, and config.json has no '{name}'")
+        if not isinstance(config[name], kind):
+            raise UserError(f"'{name}' in config.json is {config[name]!r}")
+    for name, least in {"epochs": 1, "seed": 0}.items():
+        if not _is_count(settings.get(name), least):
+            raise UserError(f"setting '{name}' in config.json is {settings.get(name)!r}")
+    layers = settings.get("layers")
+    return Asked(
+        task=str(task),
+        title=config["title"],
+        told=tuple(map(str, config["told"])),
+        measure=config["measure"],
+        layers=layers if _is_count(layers, 1) else None,
+        settings=settings,
+    )
+
+
+def _is_count(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _data(config: dict[str, Any]) -> tuple[str, str]:
+    """Name and fingerprint of the data; an experiment that is not built in may have none."""
+    data = config["data"]
+    if config["task"] not in EXPERIMENTS and not data:
+        return "", ""
+    return str(data["name"]), str(data["fingerprint"])
+
+
 def _environment(record: dict[str, Any]) -> dict[str, Any]:
     return record.get("versions", {}) | {"device": record.get("device")}
 
 
 def _check_measured(run: RunRecord) -> None:
-    """Every epoch has what all epochs have, and the end of a run a test."""
-    measure = run.experiment.measure
-    for name in ("step", "seconds", f"train_{measure}", VARIANCE):
+    """Every epoch has what all epochs have, and the end of a built-in experiment a test."""
+    for name in ("step", "seconds", f"train_{run.measure}", VARIANCE):
         if run.done and (name not in run.curves or len(run.curves[name].epochs) != run.done):
             raise UserError(f"metrics.jsonl has epochs without {name}")
-    if run.complete and f"test_{measure}" not in run.final:
-        raise UserError(f"summary.json has no test_{measure}")
+    test = f"test_{run.measure}"
+    if run.complete and run.task in EXPERIMENTS and test not in run.final:
+        raise UserError(f"summary.json has no {test}")
 
 
 def _curves(entries: list[dict[str, Any]]) -> dict[str, Curve]:
@@ -219,11 +300,11 @@ def _check_finite(what: object, values: np.ndarray) -> None:
         raise UserError(f"{what} has values that are no finite numbers")
 
 
-def _planned(experiment: AbstractExperiment, curves: dict[str, Curve]) -> int | None:
+def _planned(settings: dict[str, Any], curves: dict[str, Curve]) -> int | None:
     """How many epochs --updates come to can be told from the steps of the first."""
-    if experiment.updates is None:
-        return experiment.epochs
-    return math.ceil(experiment.updates / curves["step"].values[0]) if curves else None
+    if settings.get("updates") is None:
+        return settings["epochs"]
+    return math.ceil(settings["updates"] / curves["step"].values[0]) if curves else None
 
 
 def _unique(runs: list[RunRecord]) -> tuple[list[RunRecord], list[tuple[RunRecord, RunRecord]]]:
