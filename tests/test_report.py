@@ -22,6 +22,7 @@ from hnca.lab.report.groups import Interval, interval, panels_of
 from hnca.lab.report.page import POINTS, curves_data
 from hnca.lab.report.paper import compare_bounds, published_bounds
 from hnca.lab.report.tables import final_tables, spreadsheet
+from hnca.lab.training.evaluation import standard_error
 
 
 def collect(path: Path):
@@ -55,6 +56,14 @@ def test_intervals_by_hand():
     assert interval([0.0, 2.0]).half == pytest.approx(12.7062, rel=1e-5)
     assert interval([7.0]) == Interval(7.0, None, 1)
     assert interval([7.0]).shown(2) == "7.00"
+
+
+def test_standard_errors_by_hand():
+    # squares of deviations 9, 1, 1, 9: a variance of 20 / 3, and of the mean 20 / 12
+    assert standard_error(np.array([2.0, 4.0, 6.0, 8.0])) == pytest.approx(math.sqrt(20 / 12))
+    assert standard_error(np.array([7.0])) == 0
+    # an interval is Student's t of 3 degrees of freedom, 3.182446, of them
+    assert interval([2.0, 4.0, 6.0, 8.0]).half == pytest.approx(3.182446 * math.sqrt(20 / 12))
 
 
 def test_intervals_overlap_when_they_share_a_value():
@@ -418,10 +427,11 @@ def test_one_seed_has_no_interval_and_says_so(tmp_path):
     assert bound_row(tmp_path).verdict == "one seed, outside the paper's interval"
 
 
-def test_evaluations_of_other_sample_counts_are_not_averaged(tmp_path):
-    for seed, samples in ((0, 100), (1, 1000)):
+@pytest.mark.parametrize("count", ["samples", "images", "examples"])
+def test_evaluations_of_other_counts_are_not_averaged(tmp_path, count):
+    for seed, counted in ((0, 100), (1, 1000)):
         run = make_run(tmp_path / f"{seed}", VAE(layers=1, estimator="hnca", seed=seed))
-        evaluated(run, -107.4, samples=samples)
+        evaluated(run, -107.4, **{count: counted})
     ours = bound_row(tmp_path).ours
     assert (ours.source, ours.samples) == ("test after training", 100)
 

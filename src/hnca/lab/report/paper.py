@@ -113,12 +113,17 @@ def _compared(panel: Panel, group: Group, published: PublishedBounds) -> Compari
 def _bound(group: Group) -> Bound | None:
     """By `hnca evaluate` if all runs were evaluated alike, else by the test after training."""
     evaluations = [run.evaluation for run in group.runs]
-    alike = {(each.get("samples"), each.get("images")) for each in evaluations}
+    alike = {(each.get("samples"), _examples(each)) for each in evaluations}
     if len(alike) == 1 and all("test_bound" in each for each in evaluations):
         means = interval([each["test_bound"] for each in evaluations])
         return Bound(means, evaluations[0]["samples"], "hnca evaluate")
     final = group.final("test_bound")
     return final and Bound(final, group.settings["eval_samples"], "test after training")
+
+
+def _examples(evaluation: dict[str, Any]) -> Any:
+    """How many of them were tested; older runs say `images`."""
+    return evaluation.get("examples", evaluation.get("images"))
 
 
 def _differences(group: Group, ours: Bound, published: PublishedBounds) -> list[str]:
