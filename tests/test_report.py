@@ -290,6 +290,14 @@ def test_own_settings_keep_runs_apart(tmp_path, name):
     assert [group.variant for group in panel.groups] == [0, 1]  # other methods share a colour
 
 
+def test_runs_of_other_code_are_not_averaged(tmp_path):
+    for seed, source in enumerate(("1" * 64, "2" * 64)):
+        make_own(tmp_path / f"{seed}", seed, versions={"experiment": source})
+    (panel,) = panels(tmp_path)
+    labels = [f"mine$^$, experiment file {digit * 8}" for digit in "12"]
+    assert [group.label for group in panel.groups] == labels
+
+
 def test_the_title_stands_for_a_method_and_says_what_it_tells_once(tmp_path):
     settings = {"epochs": 3, "seed": 0, "rate": 0.1}
     make_own(tmp_path / "a", title="mine-1", settings=settings | {"rule": 1})

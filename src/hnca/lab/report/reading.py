@@ -243,6 +243,8 @@ def _described(config: dict[str, Any]) -> Asked:
         if not _is_count(settings.get(name), least):
             raise UserError(f"setting '{name}' in config.json is {settings.get(name)!r}")
     layers = settings.get("layers")
+    if source := config.get("versions", {}).get("experiment"):
+        settings = settings | {"experiment_file": source[:8]}  # other code is another experiment
     return Asked(
         task=str(task),
         title=config["title"],
