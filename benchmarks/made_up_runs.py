@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hnca.lab.experiments import AbstractExperiment
+from hnca.lab.experiments import EXPERIMENTS, AbstractExperiment
 from hnca.lab.files import write_json
 from hnca.lab.report.paper import published_bounds
 from hnca.lab.training import RunDirectory
@@ -34,11 +34,12 @@ def make_run(
 def _config(experiment: AbstractExperiment, data: str) -> dict[str, Any]:
     published = published_bounds()
     fingerprint = published.fingerprint if data == published.dataset else "0" * 64
+    task = next(name for name, kind in EXPERIMENTS.items() if kind is type(experiment))
     return {
-        "task": experiment.name,
+        "task": task,
         "settings": dataclasses.asdict(experiment),
         "data": {"name": data, "fingerprint": fingerprint, "source": "made up"},
-        "command": f"hnca train {experiment.name}",
+        "command": f"hnca train {task}",
         "versions": {"python": "3.11.0", "hnca": "0.1.0", "jax": "0.10.2"},
         "device": "1 x cpu, float32",
     }

@@ -15,8 +15,8 @@ from pathlib import Path
 from made_up_runs import METHODS, make_run
 
 from hnca.lab.experiments import VAE
-from hnca.lab.report import find, read_all, write_report
-from hnca.lab.report.grouping import panels_of
+from hnca.lab.report import find_runs, read_runs, write_report
+from hnca.lab.report.groups import panels_of
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
             run = VAE(epochs=asked.epochs, **settings)
             make_run(runs / f"{run.title}-{seed}", run)
         began = time.perf_counter()
-        collection = read_all(find([runs]))
+        collection = read_runs(find_runs([runs]))
         panels = panels_of(collection.runs)
         averaged = [
             group.curve(name)

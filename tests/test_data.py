@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from hnca.lab.cli.data import main
-from hnca.lab.data import Dataset, cache, draw, load, whereabouts
+from hnca.lab.data import Dataset, cache, draw_examples, load, whereabouts
 from hnca.lab.data.idx import FILES, decode, encode
+from hnca.lab.data.loading import check_hashes
 from hnca.lab.data.pictures import grid
-from hnca.lab.data.registry import FASHION, KNOWN, MNIST
-from hnca.lab.data.sources import Source, SourceError, check_hashes
+from hnca.lab.data.sources import FASHION, KNOWN, MNIST, Source, SourceError
 from hnca.lab.errors import UserError
 from tiny_data import ARRAYS, OTHER, RANDOM, RAW, flip, put
 
@@ -35,7 +35,8 @@ def mnist(monkeypatch):
     def install(*contents):
         asked = []
 
-        def fetch(number):
+        def fetch(number, sizes):
+            assert sizes == MNIST.sizes
             asked.append(number)
             if isinstance(contents[number], Exception):
                 raise contents[number]
@@ -155,6 +156,15 @@ def test_fingerprint(tmp_path):
 def test_floats_are_refused():
     with pytest.raises(UserError, match="training images and labels must be bytes"):
         Dataset("floats", ARRAYS[0] / 255, *ARRAYS[1:], source="memory")
+
+
+def test_known_sizes_are_those_of_the_arrays():
+    for known in (MNIST, FASHION):
+        assert list(known.sizes.values()) == [
+            len(encode(np.broadcast_to(np.uint8(0), shape)))
+            for count in (60_000, 10_000)
+            for shape in ((count, 28, 28), (count,))
+        ]
 
 
 # The order of places
@@ -314,7 +324,7 @@ def test_show(tmp_path, monkeypatch, capsys):
     with pytest.raises(UserError, match=r"--columns must be at least 1, not 0"):
         main(["show", "mine", "--columns", "0"])
     with pytest.raises(FileNotFoundError, match=r"no/such/"):
-        draw(load("mine"), Path("no/such/place.png"))
+        draw_examples(load("mine"), Path("no/such/place.png"))
 
 
 def test_fetch_and_list(mnist, capsys, monkeypatch):
@@ -335,7 +345,7 @@ def line_of(name: str, capsys) -> str:
 
 
 def test_import_is_light():
-    heavy = "{'matplotlib', 'pooch', 'requests', 'rich', 'tyro'}"
+    heavy = "{'matplotlib', 'pooch', 'requests', 'rich'}"
     script = f"import hnca.lab.data, sys; print({heavy} & set(sys.modules))"
     printed = subprocess.check_output([sys.executable, "-c", script], text=True)
     assert printed == "set()\n"

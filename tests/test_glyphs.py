@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hnca.lab.data import glyphs, load, loading, whereabouts
-from hnca.lab.data.drawing import BLOCK, VERSION
+from hnca.lab.data.glyphs import BLOCK, VERSION
 from hnca.lab.data.idx import FILES
 from tiny_data import flip
 
@@ -61,7 +61,7 @@ def test_glyphs_are_kept(monkeypatch, tmp_path):
     monkeypatch.setenv("HNCA_CACHE_DIR", str(tmp_path / "cache"))
     drawn = []
 
-    def draw_few():
+    def draw_few(advance):
         drawn.append(1)
         return glyphs(train=20, test=10)
 

@@ -12,7 +12,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 
 from hnca.lab.experiments import VAE, Bandit
-from hnca.lab.report import find, read_all, write_report
+from hnca.lab.report import find_runs, read_runs, write_report
 
 CHROMIUM = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
 pytestmark = pytest.mark.skipif(
@@ -31,7 +31,7 @@ def page(tmp_path_factory):
             make_run(place / "runs" / f"v-{method}-{seed}", VAE(epochs=30, layers=2, **settings))
     make_run(place / "runs" / f"{'long-' * 20}name", Bandit(epochs=30, seed=2), done=3)
     make_run(place / "runs" / "</script><b>", Bandit(epochs=30, seed=3)).config.write_text("{")
-    write_report(read_all(find([place / "runs"])), place / "report")
+    write_report(read_runs(find_runs([place / "runs"])), place / "report")
     return (place / "report" / "index.html").as_uri()
 
 

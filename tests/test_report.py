@@ -1,6 +1,7 @@
 """A report of runs that nobody trained: what is averaged, and what is told of the rest."""
 
 import csv
+import io
 import itertools
 import json
 import math
@@ -15,18 +16,17 @@ from made_up_runs import make_run
 from hnca.lab.cli import main
 from hnca.lab.errors import UserError
 from hnca.lab.experiments import VAE, Bandit, ConvBandit
-from hnca.lab.report import find, read_all, write_report
-from hnca.lab.report.comparison import compare
-from hnca.lab.report.drawings import drawings
-from hnca.lab.report.figures import draw
-from hnca.lab.report.grouping import panels_of
-from hnca.lab.report.interactive import POINTS, curves_data
-from hnca.lab.report.paper import published_bounds
-from hnca.lab.report.statistics import Interval, interval
+from hnca.lab.report import find_runs, read_runs, write_report
+from hnca.lab.report.figures import draw_figure, drawings
+from hnca.lab.report.groups import Interval, interval, panels_of
+from hnca.lab.report.page import POINTS, curves_data
+from hnca.lab.report.paper import compare_bounds, published_bounds
+from hnca.lab.report.tables import final_tables, spreadsheet
+from hnca.lab.training.evaluation import standard_error
 
 
 def collect(path: Path):
-    return read_all(find([path]))
+    return read_runs(find_runs([path]))
 
 
 def panels(path: Path):
@@ -56,6 +56,14 @@ def test_intervals_by_hand():
     assert interval([0.0, 2.0]).half == pytest.approx(12.7062, rel=1e-5)
     assert interval([7.0]) == Interval(7.0, None, 1)
     assert interval([7.0]).shown(2) == "7.00"
+
+
+def test_standard_errors_by_hand():
+    # squares of deviations 9, 1, 1, 9: a variance of 20 / 3, and of the mean 20 / 12
+    assert standard_error(np.array([2.0, 4.0, 6.0, 8.0])) == pytest.approx(math.sqrt(20 / 12))
+    assert standard_error(np.array([7.0])) == 0
+    # an interval is Student's t of 3 degrees of freedom, 3.182446, of them
+    assert interval([2.0, 4.0, 6.0, 8.0]).half == pytest.approx(3.182446 * math.sqrt(20 / 12))
 
 
 def test_intervals_overlap_when_they_share_a_value():
@@ -205,6 +213,139 @@ def test_settings_that_make_no_sense_are_damage(tmp_path):
     assert "no config.json" in collect(tmp_path).damaged[0].reason
 
 
+# Experiments that are not built in
+
+ODD = {
+    "estimator": "mine$^$",
+    "epochs": 3,
+    "rule": "a, b = 2",
+    "parts": ["x", None, [1, [None]]],
+    "nested": {"a": None},
+    "path": "=1+1",
+    "missing": None,
+}
+
+
+def make_own(path: Path, seed: int = 0, done: int | None = None, **changes):
+    """A run of an experiment that is nowhere on this machine."""
+    directory = make_run(path, Bandit(epochs=3, seed=seed), done=done)
+    for file in (directory.metrics, directory.summary):
+        if file.exists():
+            file.write_text(file.read_text().replace("_accuracy", "_score"))
+    described = {"title": "mine-2", "measure": "score", "told": ["rule"]}
+    own = {"task": "somewhere/mine.py:Mine", "settings": ODD | {"seed": seed}}
+    rewrite(directory.config, **described | own | changes)
+    return directory
+
+
+def test_experiments_that_are_not_here_are_read_and_not_imported(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "somewhere").mkdir()
+    (tmp_path / "somewhere" / "mine.py").write_text("open('imported', 'w')")
+    for seed in (0, 1):
+        make_own(tmp_path / "runs" / f"{seed}", seed)
+    make_own(tmp_path / "runs" / "short", 2, done=1)
+    collection = collect(tmp_path / "runs")
+    assert not collection.damaged
+    assert not (tmp_path / "imported").exists()
+    (panel,) = panels_of(collection.runs)
+    assert panel.title == "somewhere/mine.py:Mine, mnist, 3 epochs"
+    (group,) = panel.groups
+    assert (group.label, len(group.runs), len(group.unfinished)) == ("mine$^$", 2, 1)
+    assert group.final("test_score").n == 2
+    (drawing,) = drawings([panel])
+    assert drawing.name == "somewhere-mine.py-Mine-mnist"
+    left, right = draw_figure(drawing).axes
+    assert (left.get_ylabel(), len(left.lines), len(right.lines)) == ("score", 2, 1)
+    (table,) = final_tables([panel])
+    assert table.title == "somewhere/mine.py:Mine"
+    measured = ["training score", "test score", "ln variance"]
+    assert table.columns == [*FINAL[:4], *measured, *FINAL[4:]]
+    assert table.rows[0]["layers"].text == "-"
+
+
+FINAL = ["layers", "method", "epochs", "seeds", "s/epoch", "data"]
+
+
+def test_experiments_that_are_not_here_are_on_the_page(tmp_path):
+    make_own(tmp_path / "runs" / "own", data=None)
+    write_report(collect(tmp_path / "runs"), tmp_path / "report")
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert page.count("<h3>somewhere/mine.py:Mine</h3>") == 2  # last values, and settings
+    assert (tmp_path / "report" / "figures" / "somewhere-mine.py-Mine.png").exists()
+    with open(tmp_path / "report" / "results.csv", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["path"].endswith("own")
+    assert row["setting_path"] == "'=1+1"
+    assert float(row["final_test_score"]) > 0
+
+
+@pytest.mark.parametrize("name", ["estimator", "rule", "parts", "nested", "missing"])
+def test_own_settings_keep_runs_apart(tmp_path, name):
+    make_own(tmp_path / "a", 0)
+    make_own(tmp_path / "b", 1, settings=ODD | {"seed": 1, name: ["other", None]})
+    (panel,) = panels(tmp_path)
+    assert [len(group.runs) for group in panel.groups] == [1, 1]
+    assert len({group.label for group in panel.groups}) == 2
+    assert [group.variant for group in panel.groups] == [0, 1]  # other methods share a colour
+
+
+def test_runs_of_other_code_are_not_averaged(tmp_path):
+    for seed, source in enumerate(("1" * 64, "2" * 64)):
+        make_own(tmp_path / f"{seed}", seed, versions={"experiment": source})
+    (panel,) = panels(tmp_path)
+    labels = [f"mine$^$, experiment file {digit * 8}" for digit in "12"]
+    assert [group.label for group in panel.groups] == labels
+
+
+def test_the_title_stands_for_a_method_and_says_what_it_tells_once(tmp_path):
+    settings = {"epochs": 3, "seed": 0, "rate": 0.1}
+    make_own(tmp_path / "a", title="mine-1", settings=settings | {"rule": 1})
+    make_own(tmp_path / "b", title="mine-2", settings=settings | {"rule": 2})
+    make_own(tmp_path / "c", title="mine-2", settings=settings | {"rule": 2, "rate": 0.2})
+    (panel,) = panels(tmp_path)
+    assert [group.label for group in panel.groups] == ["mine-1", "mine-2", "mine-2, rate 0.2"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"task": "gone"}, None),
+        ({"title": None}, "'title' in config.json is None"),
+        ({"measure": 3}, "'measure' in config.json is 3"),
+        ({"told": "rule"}, "'told' in config.json is 'rule'"),
+        ({"settings": {"epochs": 3}}, "setting 'seed' in config.json is None"),
+        ({"settings": {"epochs": "3", "seed": 0}}, "setting 'epochs' in config.json is '3'"),
+        ({"measure": "fun"}, "metrics.jsonl has epochs without train_fun"),
+    ],
+)
+def test_own_experiments_that_say_too_little_are_damaged(tmp_path, changes, reason):
+    make_own(tmp_path / "run", **changes)
+    damaged = collect(tmp_path).damaged
+    assert [each.reason for each in damaged] == ([reason] if reason else [])
+
+
+@pytest.mark.parametrize("name", ["title", "measure", "told"])
+def test_unknown_tasks_have_to_describe_themselves(tmp_path, name):
+    directory = make_own(tmp_path / "run")
+    config = json.loads(directory.config.read_text())
+    del config[name]
+    directory.config.write_text(json.dumps(config))
+    (damaged,) = collect(tmp_path).damaged
+    assert damaged.reason == (
+        "task 'somewhere/mine.py:Mine' is none of bandit, conv-bandit, vae, "
+        f"and config.json has no '{name}'"
+    )
+
+
+def test_figures_of_names_that_look_alike_do_not_share_a_file(tmp_path):
+    for number, task in enumerate(("a/b.py:M", "a-b.py:M")):
+        make_own(tmp_path / f"{number}", task=task)
+    found = drawings(panels(tmp_path))
+    assert [each.name for each in found] == ["a-b.py-M-mnist", "a-b.py-M-mnist-2"]
+    assert [each.title for each in found] == ["a-b.py:M on mnist", "a/b.py:M on mnist"]
+
+
 def test_duplicates_count_once_and_the_evaluated_one(tmp_path):
     make_run(tmp_path / "a", VAE(epochs=2, layers=1))
     evaluated(make_run(tmp_path / "b", VAE(epochs=2, layers=1)), -100.0)
@@ -219,12 +360,12 @@ def test_runs_are_found_at_any_depth_and_once(tmp_path):
     inner = tmp_path / "x" / "y" / "run" / "checkpoint"
     inner.mkdir()
     (inner / "config.json").write_text("{}")
-    assert find([tmp_path, tmp_path / "x" / "y" / "run"]) == [tmp_path / "x" / "y" / "run"]
+    assert find_runs([tmp_path, tmp_path / "x" / "y" / "run"]) == [tmp_path / "x" / "y" / "run"]
     (empty := tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no such directory"):
-        find([tmp_path / "nowhere"])
+        find_runs([tmp_path / "nowhere"])
     with pytest.raises(UserError, match="no runs in"):
-        find([empty])
+        find_runs([empty])
 
 
 # Beside the paper
@@ -253,8 +394,8 @@ def test_the_papers_numbers():
 
 
 def bound_row(tmp_path, estimator="hnca", layers=1):
-    rows = compare(panels(tmp_path))
-    (row,) = [row for row in rows if (row.estimator, row.layers) == (estimator, layers)]
+    rows = compare_bounds(panels(tmp_path))
+    (row,) = [row for row in rows if (row.method, row.layers) == (estimator, layers)]
     return row
 
 
@@ -270,7 +411,7 @@ def test_bounds_agree_with_the_paper_or_not(tmp_path):
     for run, bound in zip(runs, (-109.001, -109.0), strict=True):
         evaluated(run, bound)
     assert bound_row(tmp_path).verdict == "intervals do not overlap"
-    assert len(compare(panels(tmp_path))) == 17  # what was not run is there as well
+    assert len(compare_bounds(panels(tmp_path))) == 17  # what was not run is there as well
     assert bound_row(tmp_path, "loo", 3).verdict == "no complete run"
 
 
@@ -282,7 +423,7 @@ def test_what_is_not_the_papers_experiment_is_not_compared(tmp_path):
         "not comparable: 40 of 840 epochs, learning rate 0.001, 10 samples instead of 100"
     )
     rewrite(run.config, data={"name": "glyphs", "fingerprint": "1"})
-    rows = compare(panels(tmp_path))
+    rows = compare_bounds(panels(tmp_path))
     assert [row.verdict for row in rows if row.ours] == ["not in the paper"]
 
 
@@ -294,10 +435,11 @@ def test_one_seed_has_no_interval_and_says_so(tmp_path):
     assert bound_row(tmp_path).verdict == "one seed, outside the paper's interval"
 
 
-def test_evaluations_of_other_sample_counts_are_not_averaged(tmp_path):
-    for seed, samples in ((0, 100), (1, 1000)):
+@pytest.mark.parametrize("count", ["samples", "images", "examples"])
+def test_evaluations_of_other_counts_are_not_averaged(tmp_path, count):
+    for seed, counted in ((0, 100), (1, 1000)):
         run = make_run(tmp_path / f"{seed}", VAE(layers=1, estimator="hnca", seed=seed))
-        evaluated(run, -107.4, samples=samples)
+        evaluated(run, -107.4, **{count: counted})
     ours = bound_row(tmp_path).ours
     assert (ours.source, ours.samples) == ("test after training", 100)
 
@@ -314,8 +456,8 @@ def test_last_values_do_not_overlap_and_ablations_have_their_own_figure(tmp_path
     assert list(found) == ["bandit-mnist", "vae-ablation-mnist", "vae-mnist"]
     whole, ablated = found["vae-mnist"].rows[0], found["vae-ablation-mnist"].rows[0]
     assert len(whole.groups) == 5
-    assert [group.estimator for group in ablated.groups] == ["hnca+baseline"] * 2
-    figure = draw(found["vae-mnist"])
+    assert [group.method for group in ablated.groups] == ["hnca+baseline"] * 2
+    figure = draw_figure(found["vae-mnist"])
     for axes in figure.axes:
         boxes = sorted((text.get_window_extent() for text in axes.texts), key=lambda box: box.y0)
         assert len(boxes) == 5
@@ -332,7 +474,7 @@ def test_long_curves_are_thinned_and_keep_their_ends(tmp_path):
     assert (line["epochs"][0], line["epochs"][-1]) == (1, 1000)
 
 
-NASTY = "<script>alert(1)</script>"
+NASTY = "<script>alert(1)</script> $^$"
 
 
 @pytest.fixture(scope="module")
@@ -369,6 +511,19 @@ def test_csv_has_a_row_for_each_run(report):
     assert float(good["final_test_accuracy"]) == summary["final"]["test_accuracy"]
     assert rows["short"]["remarks"] == "1 of 3 epochs"
     assert "damaged" in rows["bad"]["remarks"]
+
+
+def test_texts_that_a_spreadsheet_would_run_are_texts(tmp_path):
+    for number, name in enumerate(("=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "1-1")):
+        make_run(tmp_path / "runs" / name, Bandit(epochs=1, seed=number), data=name)
+    own = {"estimator": "=cmd", "rate": -0.5, "=name": "+x"}
+    make_own(tmp_path / "runs" / "own", settings=ODD | own | {"seed": 0})
+    make_run(tmp_path / "runs" / "bad", Bandit(epochs=1)).config.write_text("=1")
+    reader = csv.reader(io.StringIO(spreadsheet(collect(tmp_path / "runs"))))
+    cells = [cell for row in reader for cell in row]
+    risky = [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    assert risky == ["-0.5"]  # a number
+    assert {"'=1+1", "'+1", "'-1", "'@SUM(1)", "'\t=1", "' =1", "1-1", "'=name"} <= set(cells)
 
 
 def test_what_comes_from_files_is_escaped(report):
@@ -434,12 +589,12 @@ def test_runs_are_found_through_links_but_not_in_circles(tmp_path):
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "link").symlink_to(tmp_path / "elsewhere" / "run")
     (tmp_path / "runs" / "circle").symlink_to(tmp_path / "runs")
-    assert [path.name for path in find([tmp_path / "runs"])] == ["link"]
+    assert [path.name for path in find_runs([tmp_path / "runs"])] == ["link"]
 
 
 def test_other_images_are_not_compared_with_the_paper(tmp_path):
     run = make_run(tmp_path / "run", VAE(layers=1, estimator="hnca"))
     assert bound_row(tmp_path).ours
     rewrite(run.config, data={"name": "mnist", "fingerprint": "1" * 64})
-    rows = [row for row in compare(panels(tmp_path)) if row.ours]
+    rows = [row for row in compare_bounds(panels(tmp_path)) if row.ours]
     assert [row.verdict for row in rows] == ["not in the paper"]

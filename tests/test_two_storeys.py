@@ -12,7 +12,7 @@ class Nothing:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in LAB:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-LAB = {"filelock", "jinja2", "joblib", "matplotlib", "platformdirs", "pooch", "rich", "tyro"}
+LAB = {"filelock", "jinja2", "joblib", "matplotlib", "platformdirs", "pooch", "rich"}
 sys.meta_path.insert(0, Nothing())
 """
 USE = """

@@ -1,4 +1,4 @@
-"""Files that are either as before or whole: written aside, then renamed."""
+"""Files that are either as before or whole: written aside, then renamed; figures among them."""
 
 import io
 import json
@@ -6,6 +6,10 @@ import os
 import shutil
 from pathlib import Path
 from typing import Any
+
+from .errors import UserError
+
+PICTURES = ("png", "pdf", "svg", "jpg", "jpeg", "webp", "tif", "tiff", "eps", "ps")
 
 
 def write_synced(path: Path, content: bytes, mode: str = "wb") -> None:
@@ -31,11 +35,40 @@ def write_json(path: Path, record: dict[str, Any]) -> None:
     write_whole(path, (json.dumps(record, indent=2) + "\n").encode())
 
 
+def check_picture(path: Path) -> None:
+    """Refuses a file that no figure can be written to: before there is one, which takes a while."""
+    if path.is_dir():
+        raise UserError(f"{path} is a directory: name a file in it")
+    if not path.parent.is_dir():
+        raise UserError(f"{path}: there is no directory {path.parent}")
+    _format(path)
+
+
 def write_figure(path: Path, figure: Any, **options: Any) -> None:
-    """Puts a matplotlib figure in place, in the format of the file's ending (PNG without one)."""
+    """Puts a matplotlib figure in place, in the format of the file's ending (PNG without one). Its
+    texts are literal."""
+    take_literally(figure)
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix[1:] or "png", **options)
+    figure.savefig(buffer, format=_format(path), **options)
     write_whole(path, buffer.getvalue())
+
+
+def take_literally(figure: Any) -> None:
+    """Makes all texts of a matplotlib figure mean what they say: a `$` in the name of a data set
+    begins no formula. Needed before the figure is laid out or drawn."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+        text.set_usetex(False)
+
+
+def _format(path: Path) -> str:
+    """By the file's ending."""
+    ending = path.suffix[1:].lower() or "png"
+    if ending not in PICTURES:
+        raise UserError(f"{path}: a picture cannot be .{ending}: choose .{', .'.join(PICTURES)}")
+    return ending
 
 
 def move_directory(aside: Path, path: Path) -> None:

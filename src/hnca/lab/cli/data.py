@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
+from ..settings import Flag
 from .usage import menu, parse
 
-Name = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
-Directory = Annotated[Path | None, tyro.conf.arg(metavar="DIRECTORY")]
+Name = Annotated[str, Flag(positional=True, metavar="NAME")]
+Directory = Annotated[Path | None, Flag(metavar="DIRECTORY")]
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class List:
 
         from ..data import NAMES, whereabouts
         from ..data.cache import cache_directory
-        from ..data.registry import KNOWN
+        from ..data.sources import KNOWN
 
         where_it_is = Column("where it is", overflow="fold")
         table = Table("name", "images", "pixels", "what it is", where_it_is)
@@ -63,12 +62,12 @@ class List:
 
 @dataclass(frozen=True)
 class Show:
-    """Draw examples of every class of a data set as a PNG picture."""
+    """Draw examples of every class of a data set as a picture."""
 
     dataset: Name
     """mnist, fashion-mnist, glyphs, or a directory with the four idx files."""
-    output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"], metavar="FILE")] = None
-    """The file to write; NAME.png if not given."""
+    out: Annotated[Path | None, Flag(short="-o", metavar="FILE")] = None
+    """The file to write, in the format of its ending; NAME.png if not given."""
     columns: int = 16
     """Examples of each class."""
     data_dir: Directory = None
@@ -76,15 +75,18 @@ class Show:
 
     def run(self) -> None:
         """Writes the picture."""
-        from ..data import draw, load
+        from ..data import draw_examples, load
         from ..errors import UserError
+        from ..files import check_picture
 
         if self.columns < 1:
             raise UserError(f"--columns must be at least 1, not {self.columns}")
+        if self.out:
+            check_picture(self.out)
         dataset = load(self.dataset, self.data_dir, say=print)
-        output = self.output or Path(f"{dataset.name}.png")
-        draw(dataset, output, self.columns)
-        print(f"wrote {output}")
+        out = self.out or Path(f"{dataset.name}.png")
+        draw_examples(dataset, out, self.columns)
+        print(f"wrote {out}")
 
 
 COMMANDS = {"fetch": Fetch, "list": List, "show": Show}

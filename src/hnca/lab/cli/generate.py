@@ -28,10 +28,12 @@ def main(arguments: list[str]) -> None:
     """Draws the picture."""
     asked = parse(Generate, "hnca generate", arguments)
     from ..experiments import VAE, Images
+    from ..files import check_picture
     from ..training import RunDirectory, keep_compiled
     from ..training.evaluation import read_trained
     from ..training.generation import draw_generated
 
+    check_picture(asked.out)
     keep_compiled()
     trained = read_trained(RunDirectory(asked.run), data_dir=asked.data_dir)
     if not (isinstance(trained.experiment, VAE) and isinstance(trained.data, Images)):

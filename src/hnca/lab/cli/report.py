@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
+from ..settings import Flag
 from .usage import parse
 
 
@@ -20,11 +19,9 @@ class Report:
     then open report/index.html. Any mix of runs will do; only those that differ in nothing but
     their seed are averaged."""
 
-    runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUNS")] = (
-        Path("runs"),
-    )
+    runs: Annotated[tuple[Path, ...], Flag(positional=True, metavar="RUNS")] = (Path("runs"),)
     """Directories of runs, or directories that hold such directories at any depth."""
-    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report")
+    out: Annotated[Path, Flag(short="-o", metavar="DIRECTORY")] = Path("report")
     """Directory of the report. An older report there is replaced, anything else is refused."""
 
 
@@ -34,12 +31,12 @@ def main(arguments: list[str]) -> None:
     from rich.console import Console
     from rich.progress import track
 
-    from ..report import attention, check_place, find, read_all, write_report
+    from ..report import attention, check_place, find_runs, read_runs, write_report
 
     check_place(asked.out)
     console = Console(stderr=True)
     bar = lambda paths: track(paths, "reading runs", console=console, transient=True)
-    collection = read_all(find(asked.runs), bar)
+    collection = read_runs(find_runs(asked.runs), bar)
     with console.status("writing the report") as status:
         write_report(collection, asked.out, status.update)
     for line in attention(collection):

@@ -2,23 +2,17 @@
 
 dataset.py    images and labels in memory, and their fingerprint
 loading.py    a data set by its name, from wherever it is
-registry.py   the public ones: hashes and sources
-sources.py    one source after the other, and the check of what they deliver
-mirrors.py    sources on the web
-packages.py   sources in package indices
-pickled.py    a pickle that is not trusted
+sources.py    the public ones: their hashes, and where to fetch them
 idx.py        the file format
 cache.py      what is kept on this machine
-drawing.py    the glyphs
-fonts.py      what they are drawn from
+glyphs.py     the built-in ones, and the fonts that they are drawn from
 pictures.py   a look at a data set
-progress.py   signs of life during long work
 """
 
 from .dataset import Dataset
-from .drawing import glyphs
+from .glyphs import glyphs
 from .loading import load, whereabouts
-from .pictures import draw
-from .registry import NAMES
+from .pictures import draw_examples
+from .sources import NAMES
 
-__all__ = ["NAMES", "Dataset", "draw", "glyphs", "load", "whereabouts"]
+__all__ = ["NAMES", "Dataset", "draw_examples", "glyphs", "load", "whereabouts"]

@@ -1,6 +1,7 @@
 """The idx format: arrays of bytes with a big-endian header of their shape."""
 
 import gzip
+import io
 import math
 import os
 import struct
@@ -51,18 +52,22 @@ def decode_all(files: Mapping[str, bytes], where: str) -> list[np.ndarray]:
     return [decode(files[name], f"{where}: {name}") for name in FILES]
 
 
-def unzipped(data: bytes) -> bytes:
+def unzipped(data: bytes, most: int | None = None) -> bytes:
     """The bytes, unpacked if they are gzip's: told by how they start, since names can lie.
-    Raises ValueError if they are damaged."""
+    Raises ValueError if they are damaged, or as soon as they come to more than `most`."""
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:
-        return gzip.decompress(data)
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            raw = file.read(-1 if most is None else most + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"damaged gzip file ({error})") from None
+    if most is not None and len(raw) > most:
+        raise ValueError(f"it unpacks to more than {most:,} bytes")
+    return raw
 
 
-def find(directory: Path) -> dict[str, Path]:
+def find_files(directory: Path) -> dict[str, Path]:
     """Those of the four files that lie in a directory, under any of their usual spellings."""
     found = {}
     for name in FILES:
@@ -74,10 +79,10 @@ def find(directory: Path) -> dict[str, Path]:
     return found
 
 
-def read(directory: Path) -> dict[str, bytes] | None:
+def read_files(directory: Path) -> dict[str, bytes] | None:
     """The four files of a directory, unpacked; None if it has none of them. Only some of them, or
     one that cannot be read, is an error: whoever put them there meant them to be used."""
-    found = find(directory)
+    found = find_files(directory)
     if not found:
         return None
     if missing := [name for name in FILES if name not in found]:

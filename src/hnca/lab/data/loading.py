@@ -1,16 +1,17 @@
-"""A data set by its name."""
+"""A data set by its name, from wherever it is: a directory, the cache, a source, a drawing."""
 
 import os
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
 from ..errors import UserError
 from . import cache, idx
 from .dataset import Dataset
-from .drawing import VERSION, glyphs
-from .registry import KNOWN, NAMES, Known
-from .sources import SourceError, check_hashes, fetch_first
+from .glyphs import TEST, TRAIN, VERSION, glyphs
+from .sources import KNOWN, NAMES, Known, SourceError
 
 CACHED = "the user cache"  # as a source, for people
 GLYPHS = f"glyphs-v{VERSION}"  # their name in the cache
@@ -46,7 +47,7 @@ def whereabouts(name: str, directory: Path | None = None) -> str | None:
     names; None if it would have to be fetched or drawn."""
     if name in KNOWN and (given := _given(directory)):
         for place in _places(given, name):
-            if idx.find(place):
+            if idx.find_files(place):
                 return str(place)
     kept = GLYPHS if name == "glyphs" else name
     return CACHED if cache.holds(kept) else None
@@ -57,7 +58,8 @@ def _glyphs(say: Callable[[str], None]) -> Dataset:
     if files is not None:
         return _dataset("glyphs", files, CACHED)
     say("glyphs: drawing them")
-    drawn = glyphs()
+    with _bar("Drawing glyphs", TRAIN + TEST) as advance:
+        drawn = glyphs(advance=advance)
     arrays = (drawn.train_images, drawn.train_labels, drawn.test_images, drawn.test_labels)
     cache.write(GLYPHS, dict(zip(idx.FILES, map(idx.encode, arrays), strict=True)))
     return drawn
@@ -67,21 +69,21 @@ def _known(known: Known, given: Path | None, say: Callable[[str], None]) -> Data
     tried = []
     if given is not None:
         for place in _places(given, known.name):
-            if (files := idx.read(place)) is not None:
+            if (files := idx.read_files(place)) is not None:
                 _check_given(files, known, place)
                 return _dataset(known.name, files, str(place))
         tried.append(f"{given} (none of the files)")
     if (files := cache.read(known.name, known.expected)) is not None:
         return _dataset(known.name, files, CACHED)
     tried.append(f"{CACHED} (not there)")
-    files, source = fetch_first(known.name, known.sources, known.expected, tried, say)
+    files, source = _fetch_first(known, tried, say)
     cache.write(known.name, files)
     return _dataset(known.name, files, source)
 
 
 def _own(directory: Path) -> Dataset:
     """Anyone's files: no hash is known, but they have to fit each other."""
-    files = idx.read(directory)
+    files = idx.read_files(directory)
     if files is None:
         wanted = ", ".join(idx.FILES)
         raise UserError(f"{directory}: no data set here; it takes the idx files {wanted}")
@@ -116,3 +118,50 @@ def _check_given(files: Mapping[str, bytes], known: Known, place: Path) -> None:
 def _dataset(name: str, files: Mapping[str, bytes], source: str) -> Dataset:
     train_images, train_labels, test_images, test_labels = idx.decode_all(files, source)
     return Dataset(name, train_images, train_labels, test_images, test_labels, source)
+
+
+def _fetch_first(
+    known: Known, tried: Sequence[str], say: Callable[[str], None]
+) -> tuple[Mapping[str, bytes], str]:
+    """The files with the right hashes from the first source that has them, and its label. `tried`
+    is where they were looked for before, for the message if no source has them."""
+    failures, name = list(tried), known.name
+    for source in known.sources:
+        say(f"{name}: trying {source.label}")
+        try:
+            with _bar(f"{name}: {source.label}"):
+                files = source.fetch(known.sizes)
+            check_hashes(files, known.expected)
+            return files, source.label
+        except (SourceError, OSError) as error:  # the latter: no room for temporary files
+            failures.append(f"{source.label} ({error})")
+            say(f"{name}: {source.label} failed: {error}")
+    remedy = "put the four idx files in a directory and pass --data-dir, or use --dataset glyphs"
+    raise UserError(f"cannot get the data set '{name}': tried {'; '.join(failures)}; {remedy}")
+
+
+def check_hashes(files: Mapping[str, bytes], expected: Mapping[str, str]) -> None:
+    """Refuses anything but exactly these bytes."""
+    found = cache.sha256(files)
+    for name, digest in expected.items():
+        if name not in found:
+            raise SourceError(f"{name} is missing")
+        if found[name] != digest:
+            raise SourceError(f"{name} has another SHA-256 than it should")
+
+
+@contextmanager
+def _bar(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal, nothing elsewhere; gives the function that advances it.
+    Without a total, it is a spinner."""
+    if not sys.stderr.isatty():
+        yield lambda amount: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    spinner = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = spinner if total is None else Progress.get_default_columns()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda amount: progress.advance(task, amount)

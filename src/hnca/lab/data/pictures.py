@@ -8,11 +8,11 @@ import numpy as np
 
 from ..files import write_figure
 from .dataset import Dataset
-from .registry import class_names
+from .sources import class_names
 
 
-def draw(dataset: Dataset, file: Path, columns: int = 16) -> None:
-    """Draws the first training images of every class, a row each, into a PNG file."""
+def draw_examples(dataset: Dataset, file: Path, columns: int = 16) -> None:
+    """Draws the first training images of every class, a row each, into a file."""
     from matplotlib.figure import Figure
 
     height, width = dataset.train_images.shape[1:]

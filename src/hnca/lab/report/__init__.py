@@ -1,8 +1,17 @@
-"""One page of many runs: means over seeds, the paper's figures, and its numbers beside ours."""
+"""One page of many runs: means over seeds, the paper's figures, and its numbers beside ours.
+
+reading.py    runs from disk: what was asked for, what was measured, and how far each is
+groups.py     which runs belong together, and their means
+labels.py     what things are called, and the colours of methods
+figures.py    the figures
+paper.py      the paper's numbers, and ours beside them
+tables.py     the tables, and the spreadsheet
+page.py       the page, and everything on disk
+"""
 
 from .page import attention as attention
+from .page import check_place as check_place
+from .page import write_report as write_report
 from .reading import Collection as Collection
-from .reading import find as find
-from .reading import read_all as read_all
-from .writing import check_place as check_place
-from .writing import write_report as write_report
+from .reading import find_runs as find_runs
+from .reading import read_runs as read_runs

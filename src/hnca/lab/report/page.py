@@ -1,18 +1,74 @@
-"""`index.html`: everything on one page that needs no other file to be read."""
+"""A report on disk: the page, which needs no other file to be read, the figures and the
+spreadsheet. The new one is complete before an older one goes."""
 
 import base64
+import shutil
 from collections import Counter
+from collections.abc import Callable
 from datetime import date
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import inventory, tables
-from .drawings import Drawing
-from .grouping import Panel
-from .interactive import POINTS, curves_data
-from .reading import Collection
+import numpy as np
+
+from ..errors import UserError
+from ..files import move_directory, write_figure, write_whole
+from . import tables
+from .figures import Drawing, draw_figure, drawings
+from .groups import Group, MeanCurve, Panel, panels_of, scaled
+from .labels import color, dashes, objective, words
+from .reading import Collection, RunRecord
+
+MANIFEST = ".hnca-report"  # names what belongs to a report: nothing else is ever deleted
+POINTS = 240  # of a curve, at most
+HIDDEN = ("epoch", "step", "seconds")
+CODE = ("style.css", "curves.js", "sorting.js")
+CAPTION = (
+    "on the left the {} while training, dotted where there is a solid line for the test{}; "
+    "on the right the natural logarithm of the mean gradient variance. Last values stand beside."
+)
+
+
+def write_report(
+    collection: Collection, out: Path, say: Callable[[str], None] = lambda message: None
+) -> None:
+    """Writes a report in place of an older one, if there is any."""
+    out = out.absolute()
+    check_place(out)
+    panels = panels_of(collection.runs)
+    aside = out.with_name(f".{out.name}.aside")
+    shutil.rmtree(aside, ignore_errors=True)
+    (aside / "figures").mkdir(parents=True)
+    figures = drawings(panels)
+    for drawing in figures:
+        say(f"drawing {drawing.title}")
+        figure = draw_figure(drawing)
+        for ending, dpi in ((".png", 130), (".pdf", 300)):
+            write_figure(aside / "figures" / f"{drawing.name}{ending}", figure, dpi=dpi)
+    write_whole(aside / "results.csv", tables.spreadsheet(collection).encode())
+    write_whole(aside / "index.html", page(collection, panels, figures, aside, out).encode())
+    names = sorted(path.relative_to(aside).as_posix() for path in _files_in(aside))
+    write_whole(aside / MANIFEST, "\n".join(names).encode())
+    move_directory(aside, out)
+
+
+def check_place(out: Path) -> None:
+    """Refuses a directory with anything but an older report in it."""
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out} is a file: choose another -o")
+    try:
+        known = {out / name for name in (out / MANIFEST).read_text().split("\n")}
+    except FileNotFoundError:
+        known = set()
+    strangers = sorted(_files_in(out) - known - {out / MANIFEST}) if out.exists() else []
+    if strangers:
+        raise UserError(f"{out} holds more than a report ({strangers[0].name}): choose another -o")
+
+
+def _files_in(directory: Path) -> set[Path]:
+    return {path for path in directory.rglob("*") if not path.is_dir()}
 
 
 class Picture(NamedTuple):
@@ -49,21 +105,10 @@ def page(
         figures=[_picture(aside, drawing) for drawing in figures],
         bounds=tables.bounds_table(panels),
         finals=tables.final_tables(panels),
-        runs=inventory.runs_table(collection, out),
-        settings=inventory.settings_tables(panels),
-        versions=inventory.versions_table(collection.runs),
+        runs=tables.runs_table(collection, out),
+        settings=tables.settings_tables(panels),
+        versions=tables.versions_table(collection.runs),
     )
-
-
-_CAPTION = (
-    "on the left the {} while training, dotted where there is a solid line for the test images{}; "
-    "on the right the natural logarithm of the mean gradient variance. Last values stand beside."
-)
-CAPTIONS = {
-    "accuracy": _CAPTION.format("accuracy", ""),
-    "elbo": _CAPTION.format("ELBO", ", on an axis that leaves out the first 5% of epochs"),
-}
-CODE = ("style.css", "curves.js", "sorting.js")
 
 
 def attention(collection: Collection) -> list[str]:
@@ -77,11 +122,74 @@ def attention(collection: Collection) -> list[str]:
 
 
 def _counts(collection: Collection) -> dict[str, Any]:
-    count = Counter(map(inventory.status, collection.runs))
+    count = Counter(map(tables.status, collection.runs))
     count |= {"duplicate": len(collection.duplicates), "damaged": len(collection.damaged)}
     return {"all": sum(count.values()), **{word: n for word, n in count.items() if n}}
 
 
 def _picture(aside: Path, drawing: Drawing) -> Picture:
     png = base64.b64encode((aside / "figures" / f"{drawing.name}.png").read_bytes()).decode()
-    return Picture(drawing.name, drawing.title, CAPTIONS[drawing.measure], png)
+    cut = ", on an axis that leaves out the first 5% of epochs" if drawing.cut else ""
+    about = CAPTION.format(objective(drawing.measure), cut)
+    return Picture(drawing.name, drawing.title, about, png)
+
+
+# The curves to explore: in as few digits and points as can be seen
+
+
+def curves_data(panels: list[Panel]) -> list[dict[str, Any]]:
+    """For each panel its metrics, and for each metric the lines."""
+    return [{"title": panel.title, "metrics": _metrics(panel)} for panel in panels]
+
+
+def _metrics(panel: Panel) -> list[dict[str, Any]]:
+    """In the order of the page's menu: the objective first."""
+    runs = [run for group in panel.groups for run in group.runs + group.unfinished]
+    names = {name for run in runs for name in run.curves if name not in HIDDEN}
+    first = [f"train_{panel.key.measure}", f"test_{panel.key.measure}", "test_bound"]
+    order = sorted(names, key=lambda name: ([*first, name].index(name), name))
+    metrics = []
+    for name in order:
+        lines = [line for group in panel.groups for line in _lines(group, name)]
+        metrics.append({"name": words(name), "lines": lines})
+    return metrics
+
+
+def _lines(group: Group, metric: str) -> list[dict[str, Any]]:
+    """The mean of the complete runs, and every unfinished run by itself."""
+    lines = []
+    if curve := group.curve(metric):
+        lines.append(_line(group, group.label, len(group.runs), curve))
+    for run in group.unfinished:
+        if metric in run.curves:
+            lines.append(_unfinished(group, run, metric))
+    return lines
+
+
+def _unfinished(group: Group, run: RunRecord, metric: str) -> dict[str, Any]:
+    curve = run.curves[metric]
+    label = f"{group.label}, seed {run.seed} (unfinished: {run.progress})"
+    line = _line(group, label, 1, MeanCurve(curve.epochs, scaled(metric, curve), None))
+    return line | {"thin": True}
+
+
+def _line(group: Group, label: str, seeds: int, curve: MeanCurve) -> dict[str, Any]:
+    kept = thinned(len(curve.epochs))
+    return {
+        "label": label,
+        "seeds": seeds,
+        "color": color(group.method),
+        "dashes": dashes(group.variant),
+        "epochs": curve.epochs[kept].tolist(),
+        "mean": _rounded(curve.mean[kept]),
+        "half": None if curve.half is None else _rounded(curve.half[kept]),
+    }
+
+
+def thinned(count: int) -> np.ndarray:
+    """Which points to show: the first, the last, and others evenly between them."""
+    return np.unique(np.linspace(0, count - 1, min(count, POINTS)).round().astype(int))
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    return [float(f"{value:.5g}") for value in values]

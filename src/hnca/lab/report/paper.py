@@ -1,11 +1,13 @@
-"""The numbers that the paper prints: `paper.toml`."""
+"""The paper's numbers, from `paper.toml`, and ours beside them."""
 
 import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from .statistics import Interval
+from ..experiments import VAE
+from .groups import Group, Interval, Panel, interval
+from .labels import ABLATIONS, epochs, rank, said
 
 
 class PublishedBounds(NamedTuple):
@@ -18,7 +20,7 @@ class PublishedBounds(NamedTuple):
     fingerprint: str
     samples: int
     epochs: int
-    values: dict[tuple[str, int], Interval]  # by method and layers
+    values: dict[tuple[str, int | None], Interval]  # by method and layers
 
 
 @cache
@@ -27,8 +29,8 @@ def published_bounds() -> PublishedBounds:
     record = tomllib.loads((files("hnca.lab.report") / "paper.toml").read_text())
     table: dict[str, Any] = record["bounds"]
     values = {
-        (estimator, int(layers)): Interval(row[layers][0], row[layers][1], table["seeds"])
-        for estimator, row in table["values"].items()
+        (method, int(layers)): Interval(row[layers][0], row[layers][1], table["seeds"])
+        for method, row in table["values"].items()
         for layers in row
         if layers != "name"
     }
@@ -36,3 +38,106 @@ def published_bounds() -> PublishedBounds:
     names = ("about", "task", "dataset", "fingerprint", "samples", "epochs")
     same = {name: table[name] for name in names}
     return PublishedBounds(source=source, values=values, **same)
+
+
+class Bound(NamedTuple):
+    """What a group reached, and how that was measured."""
+
+    interval: Interval
+    samples: int
+    source: str
+
+
+class Comparison(NamedTuple):
+    """A method for a depth: ours, the paper's, or both."""
+
+    data: str
+    layers: int | None
+    method: str
+    label: str
+    epochs: int | None
+    ours: Bound | None
+    paper: Interval | None
+    differences: list[str]  # between our settings and the paper's
+
+    @property
+    def difference(self) -> float | None:
+        """How much better ours is."""
+        return self.ours.interval.mean - self.paper.mean if self.ours and self.paper else None
+
+    @property
+    def verdict(self) -> str:
+        """Whether the two agree, or why that cannot be said."""
+        if self.ours is None:
+            return "no complete run"
+        if self.paper is None:
+            return "not in the paper"
+        if self.differences:
+            return f"not comparable: {', '.join(self.differences)}"
+        overlap = self.ours.interval.overlaps(self.paper)
+        if self.ours.interval.half is None:
+            return f"one seed, {'in' if overlap else 'out'}side the paper's interval"
+        return "intervals overlap" if overlap else "intervals do not overlap"
+
+
+def compare_bounds(panels: list[Panel]) -> list[Comparison]:
+    """Every group that has a bound, and every number of the paper; none without a VAE."""
+    published = published_bounds()
+    rows = [
+        _compared(panel, group, published)
+        for panel in panels
+        if panel.key.task == published.task
+        for group in panel.groups
+    ]
+    run = {(row.method, row.layers) for row in rows if row.paper}
+    missing = [
+        Comparison(published.dataset, layers, method, method, None, None, paper, [])
+        for (method, layers), paper in published.values.items()
+        if (method, layers) not in run
+    ]
+    order = lambda row: (row.data != published.dataset, row.data, row.layers, rank(row.method))
+    return sorted(rows + missing, key=order) if rows else []
+
+
+def _compared(panel: Panel, group: Group, published: PublishedBounds) -> Comparison:
+    """Other images are another task, whatever they are called: the paper has no number for it."""
+    key, ours, paper = panel.key, _bound(group), None
+    if key.fingerprint == published.fingerprint and not group.ablated:
+        paper = published.values.get((group.method, key.layers))
+    length = group.settings["epochs"]
+    found = _differences(group, ours, published) if ours and paper else []
+    names = (panel.data, key.layers, group.method, group.label)
+    return Comparison(*names, length, ours, paper, found)
+
+
+def _bound(group: Group) -> Bound | None:
+    """By `hnca evaluate` if all runs were evaluated alike, else by the test after training."""
+    evaluations = [run.evaluation for run in group.runs]
+    alike = {(each.get("samples"), _examples(each)) for each in evaluations}
+    if len(alike) == 1 and all("test_bound" in each for each in evaluations):
+        means = interval([each["test_bound"] for each in evaluations])
+        return Bound(means, evaluations[0]["samples"], "hnca evaluate")
+    final = group.final("test_bound")
+    return final and Bound(final, group.settings["eval_samples"], "test after training")
+
+
+def _examples(evaluation: dict[str, Any]) -> Any:
+    """How many of them were tested; older runs say `images`."""
+    return evaluation.get("examples", evaluation.get("images"))
+
+
+def _differences(group: Group, ours: Bound, published: PublishedBounds) -> list[str]:
+    """The settings that are not the paper's: those of the package's defaults are."""
+    settings = group.settings
+    paper: dict[str, Any] = vars(VAE(units=(200,) * settings["layers"]))
+    free = {"estimator", "layers", "epochs", "eval_every", "eval_samples", *ABLATIONS}
+    found = [
+        said(name, value)
+        for name, value in settings.items()
+        if name not in free and value != paper[name]
+    ]
+    if settings["epochs"] != published.epochs:
+        found.insert(0, f"{settings['epochs']} of {epochs(published.epochs)}")
+    if ours.samples != published.samples:
+        found.append(f"{ours.samples} samples instead of {published.samples}")
+    return found

@@ -1,21 +1,126 @@
-"""Finds and reads run directories: no checkpoint, nothing that is compiled."""
+"""Runs from disk: finds run directories and reads them. No checkpoint is read, nothing is compiled,
+and nothing that a `config.json` names is imported: a task that is not built in describes itself
+there."""
 
+import json
 import math
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import UserError, first_line
-from ..experiments import AbstractExperiment, experiment_from
+from ..experiments import EXPERIMENTS, VAE, experiment_from
 from ..training import RunDirectory
-from .run import Curve, Run, identity
-from .words import VARIANCE
+from .labels import VARIANCE
 
 MARKS = {"config.json", "metrics.jsonl"}  # one of these makes a directory a run
+APART = ("seed", "dataset", "updates")  # settings that are told elsewhere
+
+
+class Curve(NamedTuple):
+    """A metric, where it was measured."""
+
+    epochs: np.ndarray  # [E], from 1
+    values: np.ndarray  # [E]
+
+
+class Asked(NamedTuple):
+    """What was asked for, and how the experiment calls it."""
+
+    task: str
+    title: str
+    """Task, size and method in a few words."""
+    told: tuple[str, ...]
+    """The settings that the title tells."""
+    measure: str
+    """What the objective's mean is called: `accuracy`, say, for `train_accuracy`."""
+    layers: int | None
+    """Of stochastic units, if that is known."""
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class RunRecord:
+    """A run that can be read: what was asked for, what was measured, and how far it is."""
+
+    path: Path
+    asked: Asked
+    data: str
+    """The name of the data set; empty if the run had none."""
+    fingerprint: str
+    environments: list[dict[str, Any]]
+    """Versions of the software, and the device; the latest, then those in which it was before."""
+    curves: dict[str, Curve]
+    summary: dict[str, Any]
+    done: int
+    """Epochs that were measured."""
+    planned: int | None
+    """Epochs that were asked for, if that can be told yet."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the last epoch is done, and its summary written."""
+        enough = self.planned is not None and self.done >= self.planned
+        return enough and self.summary.get("epochs") == self.done
+
+    @property
+    def progress(self) -> str:
+        """How far it is."""
+        return f"{self.done} of {self.planned or 'unknown'} epochs"
+
+    @property
+    def task(self) -> str:
+        return self.asked.task
+
+    @property
+    def measure(self) -> str:
+        return self.asked.measure
+
+    @property
+    def layers(self) -> int | None:
+        return self.asked.layers
+
+    @property
+    def seed(self) -> int:
+        """Of everything random."""
+        return self.asked.settings["seed"]
+
+    @property
+    def method(self) -> str:
+        """The estimator; what the title says where there is no such setting."""
+        return str(self.asked.settings.get("estimator") or self.asked.title)
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """All that has a part in the result, but for the seed and the data. --epochs and --updates
+        are two ways to say the same."""
+        settings = self.asked.settings | {"epochs": max(self.done, self.planned or 0)}
+        return {name: value for name, value in settings.items() if name not in APART}
+
+    @property
+    def final(self) -> dict[str, Any]:
+        """The last measurements; those of a complete run include a test."""
+        if self.complete:
+            return self.summary["final"]
+        return {name: float(curve.values[-1]) for name, curve in self.curves.items()}
+
+    @property
+    def evaluation(self) -> dict[str, Any]:
+        """What `hnca evaluate` measured, unless training went on since."""
+        evaluation = self.summary.get("evaluation", {})
+        return evaluation if evaluation.get("epoch") == self.done else {}
+
+
+def identity(run: RunRecord) -> str:
+    """What runs must have in common for a mean over them: everything but the seed."""
+    shared = (run.task, run.measure, run.data, run.fingerprint, run.settings)
+    return json.dumps(shared, sort_keys=True, default=str)
 
 
 class Damaged(NamedTuple):
@@ -28,12 +133,14 @@ class Damaged(NamedTuple):
 class Collection(NamedTuple):
     """All that was found."""
 
-    runs: list[Run]
-    duplicates: list[tuple[Run, Run]]  # one that is left out, and the one that counts instead
+    runs: list[RunRecord]
+    duplicates: list[
+        tuple[RunRecord, RunRecord]
+    ]  # one that is left out, and the one that counts instead
     damaged: list[Damaged]
 
 
-def find(paths: Sequence[Path]) -> list[Path]:
+def find_runs(paths: Sequence[Path]) -> list[Path]:
     """The run directories among these paths and below them, each once."""
     found: dict[Path, Path] = {}
     for path in paths:
@@ -65,16 +172,16 @@ def _refuse(error: OSError) -> None:
     raise error
 
 
-def read_all(
+def read_runs(
     paths: list[Path], track: Callable[[list[Path]], Iterable[Path]] = lambda paths: paths
 ) -> Collection:
     """Reads run directories; the same settings and seed count once. `track` may show progress."""
     read = [_read(path) for path in track(paths)]
-    runs, duplicates = _unique([each for each in read if isinstance(each, Run)])
+    runs, duplicates = _unique([each for each in read if isinstance(each, RunRecord)])
     return Collection(runs, duplicates, [each for each in read if isinstance(each, Damaged)])
 
 
-def _read(path: Path) -> Run | Damaged:
+def _read(path: Path) -> RunRecord | Damaged:
     try:
         return _run(RunDirectory(path))
     except UserError as error:
@@ -86,22 +193,21 @@ def _read(path: Path) -> Run | Damaged:
         return Damaged(path, f"not as hnca train writes it ({what})")
 
 
-def _run(directory: RunDirectory) -> Run:
+def _run(directory: RunDirectory) -> RunRecord:
     config = directory.read_config()
-    experiment = experiment_from(config)
-    experiment.check()
+    asked = _asked(config)
+    data, fingerprint = _data(config)
     curves = _curves(directory.read_metrics())
-    summary = directory.read_summary()
-    run = Run(
+    run = RunRecord(
         path=directory.path,
-        experiment=experiment,
-        data=str(config["data"]["name"]),
-        fingerprint=str(config["data"]["fingerprint"]),
+        asked=asked,
+        data=data,
+        fingerprint=fingerprint,
         environments=[_environment(each) for each in [config, *config.get("earlier", [])]],
         curves=curves,
-        summary=summary,
+        summary=directory.read_summary(),
         done=len(curves["epoch"].epochs) if curves else 0,
-        planned=_planned(experiment, curves),
+        planned=_planned(asked.settings, curves),
     )
     _check_measured(run)
     for record in (run.final, run.evaluation):
@@ -109,18 +215,70 @@ def _run(directory: RunDirectory) -> Run:
     return run
 
 
+def _asked(config: dict[str, Any]) -> Asked:
+    """Built-in experiments know how to check their settings, and one way to say what can be said in
+    several ways (--layers and --units)."""
+    if config["task"] not in EXPERIMENTS:
+        return _described(config)
+    experiment = experiment_from(config)
+    experiment.check()
+    settings = asdict(experiment)
+    if isinstance(experiment, VAE):
+        settings |= {"layers": len(experiment.sizes), "units": experiment.sizes}
+    layers = settings.get("layers", 1)  # a conv-bandit has one stochastic layer
+    measure = config.get("measure", experiment.measure)
+    return Asked(config["task"], experiment.title, (), measure, layers, settings)
+
+
+def _described(config: dict[str, Any]) -> Asked:
+    """An experiment of which nothing is known but what its run says."""
+    task, settings = config["task"], config["settings"]
+    for name, kind in {"title": str, "measure": str, "told": list}.items():
+        if name not in config:
+            known = ", ".join(EXPERIMENTS)
+            raise UserError(f"task {task!r} is none of {known}, and config.json has no '{name}'")
+        if not isinstance(config[name], kind):
+            raise UserError(f"'{name}' in config.json is {config[name]!r}")
+    for name, least in {"epochs": 1, "seed": 0}.items():
+        if not _is_count(settings.get(name), least):
+            raise UserError(f"setting '{name}' in config.json is {settings.get(name)!r}")
+    layers = settings.get("layers")
+    if source := config.get("versions", {}).get("experiment"):
+        settings = settings | {"experiment_file": source[:8]}  # other code is another experiment
+    return Asked(
+        task=str(task),
+        title=config["title"],
+        told=tuple(map(str, config["told"])),
+        measure=config["measure"],
+        layers=layers if _is_count(layers, 1) else None,
+        settings=settings,
+    )
+
+
+def _is_count(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _data(config: dict[str, Any]) -> tuple[str, str]:
+    """Name and fingerprint of the data; an experiment that is not built in may have none."""
+    data = config["data"]
+    if config["task"] not in EXPERIMENTS and not data:
+        return "", ""
+    return str(data["name"]), str(data["fingerprint"])
+
+
 def _environment(record: dict[str, Any]) -> dict[str, Any]:
     return record.get("versions", {}) | {"device": record.get("device")}
 
 
-def _check_measured(run: Run) -> None:
-    """Every epoch has what all epochs have, and the end of a run a test."""
-    measure = run.experiment.measure
-    for name in ("step", "seconds", f"train_{measure}", VARIANCE):
+def _check_measured(run: RunRecord) -> None:
+    """Every epoch has what all epochs have, and the end of a built-in experiment a test."""
+    for name in ("step", "seconds", f"train_{run.measure}", VARIANCE):
         if run.done and (name not in run.curves or len(run.curves[name].epochs) != run.done):
             raise UserError(f"metrics.jsonl has epochs without {name}")
-    if run.complete and f"test_{measure}" not in run.final:
-        raise UserError(f"summary.json has no test_{measure}")
+    test = f"test_{run.measure}"
+    if run.complete and run.task in EXPERIMENTS and test not in run.final:
+        raise UserError(f"summary.json has no {test}")
 
 
 def _curves(entries: list[dict[str, Any]]) -> dict[str, Curve]:
@@ -144,16 +302,16 @@ def _check_finite(what: object, values: np.ndarray) -> None:
         raise UserError(f"{what} has values that are no finite numbers")
 
 
-def _planned(experiment: AbstractExperiment, curves: dict[str, Curve]) -> int | None:
+def _planned(settings: dict[str, Any], curves: dict[str, Curve]) -> int | None:
     """How many epochs --updates come to can be told from the steps of the first."""
-    if experiment.updates is None:
-        return experiment.epochs
-    return math.ceil(experiment.updates / curves["step"].values[0]) if curves else None
+    if settings.get("updates") is None:
+        return settings["epochs"]
+    return math.ceil(settings["updates"] / curves["step"].values[0]) if curves else None
 
 
-def _unique(runs: list[Run]) -> tuple[list[Run], list[tuple[Run, Run]]]:
+def _unique(runs: list[RunRecord]) -> tuple[list[RunRecord], list[tuple[RunRecord, RunRecord]]]:
     """Of the same settings and seed the run that got furthest, an evaluated one for preference."""
-    chosen: dict[str, Run] = {}
+    chosen: dict[str, RunRecord] = {}
     best_first = sorted(runs, key=lambda run: (not run.complete, not run.evaluation, -run.done))
     for run in best_first:
         chosen.setdefault(f"{identity(run)} {run.seed}", run)

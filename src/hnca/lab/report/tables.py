@@ -1,45 +1,112 @@
-"""The results as tables: test bounds beside the paper's, and the last values of every group."""
+"""The tables of the page, and `results.csv`. A row is a dictionary of its cells: to add a column,
+add a line to the function that makes the rows of its table."""
 
-from .colors import color
-from .comparison import Comparison, compare
-from .grouping import Group, Panel
-from .paper import published_bounds
-from .table import MISSING, Cell, Table, number, spread
-from .words import METRICS, words
+import csv
+import io
+import os
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from .groups import Group, Interval, Panel
+from .labels import METRICS, VARIANCE, color, decimals, shown, words
+from .paper import Comparison, compare_bounds, published_bounds
+from .reading import Collection, RunRecord
+
+MISSING = "-"
+FILES = {
+    "config": "config.json",
+    "metrics": "metrics.jsonl",
+    "summary": "summary.json",
+    "curves": "curves.png",
+}
+FIRST = ["path", "status", "remarks", "task", "dataset", "layers", "estimator", "seed"]
+FORMULA = tuple("=+-@")  # how a formula begins
+
+
+class Cell(NamedTuple):
+    """A cell of a table."""
+
+    text: str
+    value: float | int | str | None = None  # None: by the text
+    links: tuple[tuple[str, str], ...] = ()  # words and addresses
+    style: str = ""
+    color: str = ""  # of a swatch before the text
+
+    @property
+    def key(self) -> float | int | str:
+        """What to sort by."""
+        return self.text if self.value is None else self.value
+
+
+TableRow = dict[str, Cell]  # the cells, by the names of their columns
+
+
+class Table(NamedTuple):
+    """A table with a title."""
+
+    title: str
+    rows: list[TableRow]
+    note: str = ""
+
+    @property
+    def columns(self) -> list[str]:
+        """All that any row has, in the order in which they come."""
+        return list(dict.fromkeys(name for row in self.rows for name in row))
+
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """Row by row; what a row does not have is missing."""
+        missing = Cell(MISSING, "")
+        return [[row.get(name, missing) for name in self.columns] for row in self.rows]
+
+
+def number(value: float | int | None, shown: str = "") -> Cell:
+    """A number, or the lack of one."""
+    if value is None:
+        return Cell(MISSING, "", style="number")
+    return Cell(shown or f"{value}", value, style="number")
+
+
+def spread(interval: Interval | None, decimals: int) -> Cell:
+    """A mean with its confidence interval."""
+    if interval is None:
+        return number(None)
+    return number(interval.mean, interval.shown(decimals))
 
 
 def bounds_table(panels: list[Panel]) -> Table | None:
     """Ours beside the paper's; none without a VAE."""
-    if not (rows := compare(panels)):
+    if not (rows := compare_bounds(panels)):
         return None
-    columns = ["layers", "method", "epochs", "seeds", "ours", "paper", "difference"]
-    columns += ["do they agree?", "samples", "measured by", "data"]
     published = published_bounds()
     note = (
         f"Ours: mean over seeds and 95% confidence interval (none of one seed). The paper's: "
         f"{published.about}, after {published.epochs} epochs. {published.source}."
     )
-    return Table("Test bounds beside the paper's", columns, list(map(_bounds_row, rows)), note)
+    return Table("Test bounds beside the paper's", list(map(_bounds_row, rows)), note)
 
 
-def _bounds_row(row: Comparison) -> list[Cell]:
+def _bounds_row(row: Comparison) -> TableRow:
     paper, gap = row.paper, row.difference
     ours = row.ours.interval if row.ours else None
     style = "doubtful number" if row.differences else "number"
     printed = paper and f"{paper.mean:g} ± {paper.half:g}"
-    return [
-        number(row.layers),
-        Cell(row.label, color=color(row.estimator)),
-        number(row.epochs),
-        number(ours and ours.n),
-        spread(ours, 2)._replace(style=style),
-        number(paper and paper.mean, printed or ""),
-        number(gap, f"{gap:+.2f}" if gap is not None else "")._replace(style=style),
-        Cell(row.verdict, style="text"),
-        number(row.ours and row.ours.samples),
-        Cell(row.ours.source if row.ours else MISSING),
-        Cell(row.data),
-    ]
+    return {
+        "layers": number(row.layers),
+        "method": Cell(row.label, color=color(row.method)),
+        "epochs": number(row.epochs),
+        "seeds": number(ours and ours.n),
+        "ours": spread(ours, 2)._replace(style=style),
+        "paper": number(paper and paper.mean, printed or ""),
+        "difference": number(gap, f"{gap:+.2f}" if gap is not None else "")._replace(style=style),
+        "do they agree?": Cell(row.verdict, style="text"),
+        "samples": number(row.ours and row.ours.samples),
+        "measured by": Cell(row.ours.source if row.ours else MISSING),
+        "data": Cell(row.data),
+    }
 
 
 def final_tables(panels: list[Panel]) -> list[Table]:
@@ -48,26 +115,173 @@ def final_tables(panels: list[Panel]) -> list[Table]:
     for task in dict.fromkeys(panel.key.task for panel in panels):
         ours = [panel for panel in panels if panel.key.task == task]
         groups = [(panel, group) for panel in ours for group in panel.groups if group.runs]
-        metrics = [name for name in METRICS if any(group.final(name) for _, group in groups)]
-        columns = ["layers", "method", "epochs", "seeds", *map(words, metrics)]
-        rows = [_final_row(panel, group, metrics) for panel, group in groups]
-        if rows:
-            tables.append(Table(task, [*columns, "s/epoch", "data"], rows))
+        metrics = _final_metrics([group for _, group in groups])
+        if rows := [_final_row(panel, group, metrics) for panel, group in groups]:
+            tables.append(Table(task, rows))
     return tables
 
 
-def _final_row(panel: Panel, group: Group, metrics: list[str]) -> list[Cell]:
+def _final_metrics(groups: list[Group]) -> list[str]:
+    """Those that any group has: training and test, what is known first, and the variance."""
+    there = dict.fromkeys(name for group in groups for name in group.any.final)
+    named = [name for name in METRICS if name in there and name != VARIANCE]
+    own = [name for name in there if name.startswith(("train_", "test_")) and name not in named]
+    return [*named, *own, *([VARIANCE] if VARIANCE in there else [])]
+
+
+def _final_row(panel: Panel, group: Group, metrics: list[str]) -> TableRow:
     seconds = group.curve("seconds")
     pace = float(seconds.mean.mean()) if seconds else None
     seeds = f"{len(group.runs)}"
     if group.unfinished:
         seeds += f" (and {len(group.unfinished)} unfinished)"
-    return [
-        number(panel.key.layers),
-        Cell(group.label, color=color(group.estimator)),
-        number(panel.key.epochs),
-        number(len(group.runs), seeds),
-        *(spread(group.final(name), METRICS[name][1]) for name in metrics),
-        number(pace, "" if pace is None else f"{pace:.1f}"),
-        Cell(panel.data),
+    found = {name: group.final(name) for name in metrics}
+    return {
+        "layers": number(panel.key.layers),
+        "method": Cell(group.label, color=color(group.method)),
+        "epochs": number(panel.key.epochs),
+        "seeds": number(len(group.runs), seeds),
+        **{
+            words(name): spread(value, decimals(name, value.mean if value else 0))
+            for name, value in found.items()
+        },
+        "s/epoch": number(pace, "" if pace is None else f"{pace:.1f}"),
+        "data": Cell(panel.data),
+    }
+
+
+def runs_table(collection: Collection, out: Path) -> Table:
+    """Every run that was found, what became of it, and its files. `out`: where the page is."""
+    rows = []
+    for run in collection.runs:
+        note = "" if run.complete else f"{run.progress}; not in any mean"
+        rows.append(_run_row(run, status(run), note, out))
+    for run, instead in collection.duplicates:
+        note = f"same settings and seed as {instead.path}, which counts"
+        rows.append(_run_row(run, "duplicate", note, out))
+    for path, reason in collection.damaged:
+        rows.append(_found_row(path, "damaged", reason, out))
+    return Table("Runs", rows)
+
+
+def _run_row(run: RunRecord, word: str, note: str, out: Path) -> TableRow:
+    found = _found_row(run.path, word, note, out)
+    files = found.pop("files")
+    return {
+        **found,
+        "task": Cell(run.task),
+        "layers": number(run.layers),
+        "method": Cell(run.method, color=color(run.method)),
+        "seed": number(run.seed),
+        "epochs": number(run.done),
+        "files": files,
+        "data": Cell(run.data),
+    }
+
+
+def _found_row(path: Path, word: str, note: str, out: Path) -> TableRow:
+    """What there is to say of any directory, whether it can be read or not."""
+    return {
+        "run": Cell(path.name, os.path.relpath(path, out), style="name"),
+        "status": Cell(word, style=f"status {word}"),
+        "remarks": Cell(note, style="text"),
+        "files": _links(path, out),
+    }
+
+
+def status(run: RunRecord) -> str:
+    """In a word."""
+    return "complete" if run.complete else "unfinished"
+
+
+def _links(path: Path, out: Path) -> Cell:
+    """To what there is, from the page's place."""
+    there = quote(Path(os.path.relpath(path, out)).as_posix())
+    links = [(word, f"{there}/{file}") for word, file in FILES.items() if (path / file).exists()]
+    return Cell("", len(links), tuple(links), "links")
+
+
+def settings_tables(panels: list[Panel]) -> list[Table]:
+    """For each task every setting, with all the values that it has."""
+    tables = []
+    for task in dict.fromkeys(panel.key.task for panel in panels):
+        groups = [group for panel in panels if panel.key.task == task for group in panel.groups]
+        values: dict[str, list[str]] = defaultdict(list)
+        for group in groups:
+            for name, value in group.settings.items():
+                values[name.replace("_", " ")].append(shown(value))
+        seeds = sorted({run.seed for group in groups for run in group.runs + group.unfinished})
+        values["seed"] = [str(seed) for seed in seeds]
+        rows = [
+            {"setting": Cell(name), "values": Cell("; ".join(dict.fromkeys(all)), style="text")}
+            for name, all in values.items()
+        ]
+        tables.append(Table(task, rows))
+    return tables
+
+
+def versions_table(runs: list[RunRecord]) -> Table:
+    """Software, devices and data, and how many runs had them."""
+    count: Counter[tuple[str, str]] = Counter()
+    for run in runs:
+        found = (item for each in run.environments for item in each.items())
+        count.update(list(dict.fromkeys((name, str(value)) for name, value in found)))
+        if run.data:
+            count["data", f"{run.data}, SHA-256 {run.fingerprint[:12]}..."] += 1
+    order = list(dict.fromkeys(name for name, _ in count))
+    found = sorted(count.items(), key=lambda item: order.index(item[0][0]))
+    rows = [
+        {"what": Cell(name), "which": Cell(value), "runs": number(runs)}
+        for (name, value), runs in found
     ]
+    return Table("Versions, devices and data", rows)
+
+
+def spreadsheet(collection: Collection) -> str:
+    """The file's text. Columns that a run has nothing for are empty."""
+    rows = []
+    for run in collection.runs:
+        rows.append(_csv_row(run, status(run), "" if run.complete else run.progress))
+    for run, instead in collection.duplicates:
+        rows.append(_csv_row(run, "duplicate", f"of {instead.path}"))
+    for path, reason in collection.damaged:
+        rows.append({"path": str(path), "status": "damaged", "remarks": reason})
+    columns = list(dict.fromkeys([*FIRST, *(name for row in rows for name in row)]))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(map(_csv_cell, columns))
+    writer.writerows([_csv_cell(row.get(name, "")) for name in columns] for row in rows)
+    return text.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    """Numbers as they are, texts in one line. A text that a spreadsheet would take for a formula,
+    and run, gets a quote before it."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    text = re.sub(r"[\r\n]+", " ", shown(value))
+    return f"'{text}" if text.lstrip().startswith(FORMULA) else text
+
+
+def _csv_row(run: RunRecord, word: str, remarks: str) -> dict[str, Any]:
+    final = {name: value for name, value in run.final.items() if name not in ("epoch", "seconds")}
+    first = {
+        "path": str(run.path),
+        "status": word,
+        "remarks": remarks,
+        "task": run.task,
+        "dataset": run.data,
+        "seed": run.seed,
+    }
+    last = {"epochs_done": run.done, "seconds": run.summary.get("seconds", "")}
+    settings = {
+        f"setting_{name}" if name in first | last else name: value
+        for name, value in run.settings.items()
+    }
+    return {
+        **first,
+        **settings,
+        **last,
+        **{f"final_{name}": value for name, value in final.items()},
+        **{f"evaluation_{name}": value for name, value in run.evaluation.items()},
+    }

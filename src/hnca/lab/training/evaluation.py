@@ -68,6 +68,11 @@ def evaluate(
     result: dict[str, Any] = {"seed": seed, "examples": count}
     for name in found[0]:
         values = np.concatenate([each[name] for each in found]).astype(np.float64)
-        error = values.std(ddof=1) / np.sqrt(count) if count > 1 else 0.0
+        error = standard_error(values)
         result |= {name: float(values.mean()), f"{name}_standard_error": float(error)}
     return result
+
+
+def standard_error(values: np.ndarray) -> float:
+    """Of the mean of independent values; 0 where one value does not tell."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0

@@ -8,12 +8,45 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .colors import rank
-from .run import Curve, Run, identity
-from .statistics import Interval, band, interval
-from .words import ABLATIONS, VARIANCE, epochs, said
+from .labels import ABLATIONS, VARIANCE, color, epochs, rank, said
+from .reading import Curve, RunRecord, identity
 
+CONFIDENCE = 0.95
 LEAST = 1e-45  # what has no variance still has a place on a logarithmic axis
+
+
+class Interval(NamedTuple):
+    """A mean, and half the width of its 95% confidence interval: none of a single value."""
+
+    mean: float
+    half: float | None
+    n: int
+
+    def overlaps(self, other: "Interval") -> bool:
+        """Whether the two have a value in common."""
+        return abs(self.mean - other.mean) <= (self.half or 0) + (other.half or 0)
+
+    def shown(self, decimals: int) -> str:
+        """For people."""
+        mean = f"{self.mean:.{decimals}f}"
+        return mean if self.half is None else f"{mean} ± {self.half:.{decimals}f}"
+
+
+def interval(values: list[float]) -> Interval:
+    """Of independent values, by Student's t."""
+    mean, half = band(np.array(values, dtype=float))
+    return Interval(float(mean), None if half is None else float(half), len(values))
+
+
+def band(values: np.ndarray) -> tuple[Any, Any]:
+    """The mean over the first axis, and half the width of its confidence interval, if any."""
+    n = len(values)
+    if n == 1:
+        return values[0], None
+    from scipy.special import stdtrit  # the quantile function of Student's t
+
+    t = stdtrit(n - 1, (1 + CONFIDENCE) / 2)
+    return values.mean(axis=0), t * values.std(axis=0, ddof=1) / np.sqrt(n)
 
 
 class MeanCurve(NamedTuple):
@@ -28,21 +61,21 @@ class MeanCurve(NamedTuple):
 class Group:
     """Runs that differ in their seed only. Means are over the complete ones."""
 
-    runs: list[Run]
-    unfinished: list[Run]
+    runs: list[RunRecord]
+    unfinished: list[RunRecord]
     label: str = ""
     """The method, and what else tells the group from the others of its panel."""
     variant: int = 0
-    """Its number among those of the same method in its panel."""
+    """Its number among those of the same colour in its panel."""
 
     @property
-    def any(self) -> Run:
+    def any(self) -> RunRecord:
         """One of the runs, for what they have in common."""
         return (self.runs or self.unfinished)[0]
 
     @property
-    def estimator(self) -> str:
-        return self.any.experiment.estimator
+    def method(self) -> str:
+        return self.any.method
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -75,8 +108,9 @@ class PanelKey(NamedTuple):
     task: str
     data: str
     fingerprint: str
-    layers: int  # of stochastic units
+    layers: int | None  # of stochastic units
     epochs: int
+    measure: str  # what the objective's mean is called
 
 
 @dataclass
@@ -89,19 +123,14 @@ class Panel:
     """The data set's name, told apart from others that have the same."""
 
     @property
-    def measure(self) -> str:
-        """What the objective's mean is called."""
-        return self.groups[0].any.experiment.measure
-
-    @property
     def title(self) -> str:
         """What all of its groups have in common, in a few words."""
         key = self.key
-        layers = f"{key.layers} layer{'s' if key.layers > 1 else ''}"
-        return f"{key.task}, {layers}, {self.data}, {epochs(key.epochs)}"
+        layers = f"{key.layers} layer{'s' if key.layers > 1 else ''}" if key.layers else ""
+        return ", ".join(filter(None, [key.task, layers, self.data, epochs(key.epochs)]))
 
 
-def panels_of(runs: list[Run]) -> list[Panel]:
+def panels_of(runs: list[RunRecord]) -> list[Panel]:
     """Runs by panel and group, in the order of task, data, depth, length and method."""
     groups: dict[str, Group] = {}
     for run in sorted(runs, key=lambda run: run.seed):
@@ -111,7 +140,7 @@ def panels_of(runs: list[Run]) -> list[Panel]:
     for group in groups.values():
         key = _panel_key(group.any)
         by_key.setdefault(key, Panel(key)).groups.append(group)
-    panels = [by_key[key] for key in sorted(by_key)]
+    panels = [by_key[key] for key in sorted(by_key, key=_order)]
     for panel in panels:
         _name_groups(panel)
         same = {key.fingerprint for key in by_key if key.data == panel.key.data}
@@ -131,31 +160,39 @@ def _logged(metric: str, values: Any) -> Any:
     return np.log(np.maximum(values, LEAST)) if metric.startswith(VARIANCE) else values
 
 
-def _panel_key(run: Run) -> PanelKey:
-    settings = run.settings
-    layers = settings.get("layers", 1)  # a conv-bandit has one stochastic layer
-    return PanelKey(run.experiment.name, run.data, run.fingerprint, layers, settings["epochs"])
+def _panel_key(run: RunRecord) -> PanelKey:
+    epochs = run.settings["epochs"]
+    return PanelKey(run.task, run.data, run.fingerprint, run.layers, epochs, run.measure)
+
+
+def _order(key: PanelKey) -> tuple:
+    return key._replace(layers=key.layers or 0)
 
 
 def _name_groups(panel: Panel) -> None:
-    """Labels, an order, and numbers for those of the same method."""
-    usual = {
-        name: _usual([repr(group.settings[name]) for group in panel.groups])
-        for name in panel.groups[0].settings
-        if name != "estimator"
-    }
+    """Labels, an order, and numbers for those of the same colour."""
+    names = dict.fromkeys(name for group in panel.groups for name in group.settings)
+    values = {name: [repr(group.settings.get(name)) for group in panel.groups] for name in names}
+    usual = {name: _usual(values[name]) for name in names}
     for group in panel.groups:
-        words = [
-            said(name, group.settings[name])
-            for name, value in usual.items()
-            if name in ABLATIONS or repr(group.settings[name]) != value
-        ]
-        group.label = ", ".join([group.estimator, *filter(None, words)])
-    panel.groups.sort(key=lambda group: (rank(group.estimator), group.ablated, group.label))
+        group.label = _label(group, usual)
+    panel.groups.sort(key=lambda group: (rank(group.method), group.ablated, group.label))
     count: dict[str, int] = defaultdict(int)
     for group in panel.groups:
-        group.variant = count[group.estimator]
-        count[group.estimator] += 1
+        group.variant = count[color(group.method)]
+        count[color(group.method)] += 1
+
+
+def _label(group: Group, usual: dict[str, str | None]) -> str:
+    """The method, and every setting that is not the usual one."""
+    told = ("estimator",) if "estimator" in group.settings else group.any.asked.told
+    words = [
+        said(name, group.settings[name])
+        for name, value in usual.items()
+        if name in group.settings and name not in told
+        if name in ABLATIONS or repr(group.settings[name]) != value
+    ]
+    return ", ".join([group.method, *filter(None, words)])
 
 
 def _usual(values: list[str]) -> str | None:
