@@ -12,14 +12,13 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from ...credit import gradient_variance
 from ...estimators import AbstractEstimator
-from ...exact import World
 from ...graph import Graph
 from ..data.cache import cache_directory
 from ..experiments import Step
 from .devices import Devices
 
-# What to do in a step, from its entry in the epoch's inputs: a `Step`, or its context and world.
-Task = Callable[[PyTree], Step | tuple[dict[str, Array], World | None]]
+# What to do in a step, from its entry in the epoch's inputs: a `Step`, or its first fields.
+Task = Callable[[PyTree], tuple[Any, ...]]
 Metrics = dict[str, Float[Array, "..."]]
 
 
