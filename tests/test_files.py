@@ -11,14 +11,14 @@ from hnca.lab.cli.generate import main as generate
 from hnca.lab.data import draw_examples, load
 from hnca.lab.errors import UserError
 from hnca.lab.experiments import Bandit
-from hnca.lab.files import PICTURES, check_picture, write_figure
+from hnca.lab.files import PICTURE_ENDINGS, check_picture, write_figure
 from hnca.lab.training.curves import draw_curves
 from tiny_data import put
 
 FORMULA = r"co$t_{^\$x$"  # not even a formula
 
 
-@pytest.mark.parametrize("ending", PICTURES)
+@pytest.mark.parametrize("ending", PICTURE_ENDINGS)
 def test_a_dollar_is_a_dollar_in_every_format(tmp_path, ending):
     figure = Figure(figsize=(2, 2), layout="constrained")
     axes = figure.add_subplot()
@@ -54,7 +54,7 @@ def test_curves_and_pictures_of_data_with_a_dollar(tmp_path):
 @pytest.mark.parametrize("name", ["x.xyz", "x.pgf", "x.raw"])
 def test_endings_that_are_no_pictures_are_refused(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=r"cannot be \.\w+: choose \.png, \.pdf, \.svg"):
+    with pytest.raises(UserError, match=r"cannot be \.\w+: choose one of \.png, \.pdf, \.svg"):
         check_picture(Path(name))
     with pytest.raises(UserError, match="choose"):
         write_figure(Path(name), Figure())

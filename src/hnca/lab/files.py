@@ -9,7 +9,7 @@ from typing import Any
 
 from .errors import UserError
 
-PICTURES = ("png", "pdf", "svg", "jpg", "jpeg", "webp", "tif", "tiff", "eps", "ps")
+PICTURE_ENDINGS = ("png", "pdf", "svg", "jpg", "jpeg", "webp", "tif", "tiff", "eps", "ps")
 
 
 def write_synced(path: Path, content: bytes, mode: str = "wb") -> None:
@@ -66,8 +66,10 @@ def take_literally(figure: Any) -> None:
 def _format(path: Path) -> str:
     """By the file's ending."""
     ending = path.suffix[1:].lower() or "png"
-    if ending not in PICTURES:
-        raise UserError(f"{path}: a picture cannot be .{ending}: choose .{', .'.join(PICTURES)}")
+    if ending not in PICTURE_ENDINGS:
+        raise UserError(
+            f"{path}: a picture cannot be .{ending}: choose .{', .'.join(PICTURE_ENDINGS)}"
+        )
     return ending
 
 

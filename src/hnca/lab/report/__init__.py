@@ -1,6 +1,7 @@
 """One page of many runs: means over seeds, the paper's figures, and its numbers beside ours.
 
-reading.py    runs from disk: what was asked for, what was measured, and how far each is
+reading.py    runs from disk
+record.py     a run that was read: what was asked for, what was measured, and how far it is
 groups.py     which runs belong together, and their means
 labels.py     what things are called, and the colours of methods
 figures.py    the figures

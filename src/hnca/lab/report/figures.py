@@ -13,9 +13,9 @@ import numpy as np
 
 from ..files import take_literally
 from .groups import Group, MeanCurve, Panel
-from .labels import COLORS, VARIANCE, color, dashes, decimals, mark, objective
+from .labels import COLORS, VARIANCE, color, dashes, decimals, mark, objective_words
 
-SIZE = 8  # of the letters of a last value, in points
+LETTERS = 8  # points: the size of a last value
 START = 20  # a 20th of the curves is off the axis, where the beginning is cut
 
 
@@ -101,7 +101,7 @@ def draw_figure(drawing: Drawing) -> Any:
 
 def _objective(axes: Any, drawing: Drawing, groups: list[Group]) -> list[Any]:
     """Training dotted under the solid test, where there was a test after every epoch."""
-    axes.set_ylabel(objective(drawing.measure))
+    axes.set_ylabel(objective_words(drawing.measure))
     metric, starts = f"train_{drawing.measure}", []
     for group in groups:
         train, test = group.curve(metric), group.curve(f"test_{drawing.measure}")
@@ -150,7 +150,7 @@ def _last_values(axes: Any, groups: list[Group], metric: str) -> list[Any]:
             last = float(curve.mean[-1])
             written = f"{last:.{decimals(metric, last, beside=True)}f}"
             which = f" {mark(group.variant)}" if colors.count(color(group.method)) > 1 else ""
-            style = {"color": color(group.method), "va": "center", "fontsize": SIZE}
+            style = {"color": color(group.method), "va": "center", "fontsize": LETTERS}
             place = axes.get_yaxis_transform()
             texts.append(axes.text(1.01, last, f"{written}{which}", transform=place, **style))
     return texts
@@ -187,7 +187,7 @@ def spread_labels(axes: Any, labels: list[Any]) -> None:
         return
     bottom, top = axes.get_ylim()
     inches = axes.get_position().height * axes.figure.get_figheight()
-    room = (top - bottom) * SIZE * 1.25 / 72 / inches
+    room = (top - bottom) * LETTERS * 1.25 / 72 / inches
     labels = sorted(labels, key=lambda label: label.get_position()[1])
     below = room * np.arange(len(labels))
     places = isotonic_regression([label.get_position()[1] for label in labels] - below).x

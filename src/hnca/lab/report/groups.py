@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .labels import ABLATIONS, VARIANCE, color, epochs, rank, said
-from .reading import Curve, RunRecord, identity
+from .record import Curve, RunRecord, identity
 
 CONFIDENCE = 0.95
 LEAST = 1e-45  # what has no variance still has a place on a logarithmic axis

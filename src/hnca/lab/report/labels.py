@@ -25,7 +25,7 @@ METRICS = {
     "test_bound": Metric("test bound", 2, 1),
     VARIANCE: Metric("ln variance", 2, 2),
 }
-DIGITS = 4  # of other metrics
+SIGNIFICANT = 4  # digits of other metrics
 SPLITS = {"train": "training", "test": "test"}
 
 # The paper's six methods stay apart in every kind of colour blindness; all are legible as text on
@@ -59,7 +59,7 @@ def words(metric: str) -> str:
     return metric.replace("_", " ")
 
 
-def objective(measure: str) -> str:
+def objective_words(measure: str) -> str:
     """What the mean of the objective is called: `ELBO` for the measure `elbo`."""
     return words(f"train_{measure}").removeprefix(f"{SPLITS['train']} ")
 
@@ -69,7 +69,7 @@ def decimals(metric: str, value: float, beside: bool = False) -> int:
     if metric in METRICS:
         return METRICS[metric].beside if beside else METRICS[metric].decimals
     before = math.floor(math.log10(abs(value))) + 1 if value else 1  # digits before the point
-    return min(max(DIGITS - before, 0), 12)
+    return min(max(SIGNIFICANT - before, 0), 12)
 
 
 def said(name: str, value: Any) -> str:

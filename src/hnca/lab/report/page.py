@@ -18,8 +18,9 @@ from ..files import move_directory, write_figure, write_whole
 from . import tables
 from .figures import Drawing, draw_figure, drawings
 from .groups import Group, MeanCurve, Panel, panels_of, scaled
-from .labels import color, dashes, objective, words
-from .reading import Collection, RunRecord
+from .labels import color, dashes, objective_words, words
+from .reading import Collection
+from .record import RunRecord
 
 MANIFEST = ".hnca-report"  # names what belongs to a report: nothing else is ever deleted
 POINTS = 240  # of a curve, at most
@@ -130,7 +131,7 @@ def _counts(collection: Collection) -> dict[str, Any]:
 def _picture(aside: Path, drawing: Drawing) -> Picture:
     png = base64.b64encode((aside / "figures" / f"{drawing.name}.png").read_bytes()).decode()
     cut = ", on an axis that leaves out the first 5% of epochs" if drawing.cut else ""
-    about = CAPTION.format(objective(drawing.measure), cut)
+    about = CAPTION.format(objective_words(drawing.measure), cut)
     return Picture(drawing.name, drawing.title, about, png)
 
 

@@ -28,7 +28,7 @@ def published_bounds() -> PublishedBounds:
     """As they stand in the paper."""
     record = tomllib.loads((files("hnca.lab.report") / "paper.toml").read_text())
     table: dict[str, Any] = record["bounds"]
-    values = {
+    values: dict[tuple[str, int | None], Interval] = {
         (method, int(layers)): Interval(row[layers][0], row[layers][1], table["seeds"])
         for method, row in table["values"].items()
         for layers in row

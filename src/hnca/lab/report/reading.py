@@ -2,13 +2,11 @@
 and nothing that a `config.json` names is imported: a task that is not built in describes itself
 there."""
 
-import json
 import math
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,109 +16,9 @@ from ..errors import UserError, first_line
 from ..experiments import EXPERIMENTS, VAE, experiment_from
 from ..training import RunDirectory
 from .labels import VARIANCE
+from .record import Asked, Curve, RunRecord, identity
 
-MARKS = {"config.json", "metrics.jsonl"}  # one of these makes a directory a run
-APART = ("seed", "dataset", "updates")  # settings that are told elsewhere
-
-
-class Curve(NamedTuple):
-    """A metric, where it was measured."""
-
-    epochs: np.ndarray  # [E], from 1
-    values: np.ndarray  # [E]
-
-
-class Asked(NamedTuple):
-    """What was asked for, and how the experiment calls it."""
-
-    task: str
-    title: str
-    """Task, size and method in a few words."""
-    told: tuple[str, ...]
-    """The settings that the title tells."""
-    measure: str
-    """What the objective's mean is called: `accuracy`, say, for `train_accuracy`."""
-    layers: int | None
-    """Of stochastic units, if that is known."""
-    settings: dict[str, Any]
-
-
-@dataclass(frozen=True, eq=False)
-class RunRecord:
-    """A run that can be read: what was asked for, what was measured, and how far it is."""
-
-    path: Path
-    asked: Asked
-    data: str
-    """The name of the data set; empty if the run had none."""
-    fingerprint: str
-    environments: list[dict[str, Any]]
-    """Versions of the software, and the device; the latest, then those in which it was before."""
-    curves: dict[str, Curve]
-    summary: dict[str, Any]
-    done: int
-    """Epochs that were measured."""
-    planned: int | None
-    """Epochs that were asked for, if that can be told yet."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether the last epoch is done, and its summary written."""
-        enough = self.planned is not None and self.done >= self.planned
-        return enough and self.summary.get("epochs") == self.done
-
-    @property
-    def progress(self) -> str:
-        """How far it is."""
-        return f"{self.done} of {self.planned or 'unknown'} epochs"
-
-    @property
-    def task(self) -> str:
-        return self.asked.task
-
-    @property
-    def measure(self) -> str:
-        return self.asked.measure
-
-    @property
-    def layers(self) -> int | None:
-        return self.asked.layers
-
-    @property
-    def seed(self) -> int:
-        """Of everything random."""
-        return self.asked.settings["seed"]
-
-    @property
-    def method(self) -> str:
-        """The estimator; what the title says where there is no such setting."""
-        return str(self.asked.settings.get("estimator") or self.asked.title)
-
-    @cached_property
-    def settings(self) -> dict[str, Any]:
-        """All that has a part in the result, but for the seed and the data. --epochs and --updates
-        are two ways to say the same."""
-        settings = self.asked.settings | {"epochs": max(self.done, self.planned or 0)}
-        return {name: value for name, value in settings.items() if name not in APART}
-
-    @property
-    def final(self) -> dict[str, Any]:
-        """The last measurements; those of a complete run include a test."""
-        if self.complete:
-            return self.summary["final"]
-        return {name: float(curve.values[-1]) for name, curve in self.curves.items()}
-
-    @property
-    def evaluation(self) -> dict[str, Any]:
-        """What `hnca evaluate` measured, unless training went on since."""
-        evaluation = self.summary.get("evaluation", {})
-        return evaluation if evaluation.get("epoch") == self.done else {}
-
-
-def identity(run: RunRecord) -> str:
-    """What runs must have in common for a mean over them: everything but the seed."""
-    shared = (run.task, run.measure, run.data, run.fingerprint, run.settings)
-    return json.dumps(shared, sort_keys=True, default=str)
+RUN_FILES = {"config.json", "metrics.jsonl"}  # one of these makes a directory a run
 
 
 class Damaged(NamedTuple):
@@ -134,9 +32,7 @@ class Collection(NamedTuple):
     """All that was found."""
 
     runs: list[RunRecord]
-    duplicates: list[
-        tuple[RunRecord, RunRecord]
-    ]  # one that is left out, and the one that counts instead
+    duplicates: list[tuple[RunRecord, RunRecord]]  # one left out, and the one that counts instead
     damaged: list[Damaged]
 
 
@@ -162,7 +58,7 @@ def _below(top: Path) -> Iterator[Path]:
             below.clear()
             continue
         seen.add(here)
-        if MARKS & set(files):
+        if RUN_FILES & set(files):
             below.clear()  # what is in a run is no run
             yield Path(directory)
         below[:] = [name for name in below if name[0] != "."]

@@ -13,10 +13,11 @@ from urllib.parse import quote
 from .groups import Group, Interval, Panel
 from .labels import METRICS, VARIANCE, color, decimals, shown, words
 from .paper import Comparison, compare_bounds, published_bounds
-from .reading import Collection, RunRecord
+from .reading import Collection
+from .record import RunRecord
 
 MISSING = "-"
-FILES = {
+LINKED = {
     "config": "config.json",
     "metrics": "metrics.jsonl",
     "summary": "summary.json",
@@ -197,7 +198,7 @@ def status(run: RunRecord) -> str:
 def _links(path: Path, out: Path) -> Cell:
     """To what there is, from the page's place."""
     there = quote(Path(os.path.relpath(path, out)).as_posix())
-    links = [(word, f"{there}/{file}") for word, file in FILES.items() if (path / file).exists()]
+    links = [(word, f"{there}/{file}") for word, file in LINKED.items() if (path / file).exists()]
     return Cell("", len(links), tuple(links), "links")
 
 
