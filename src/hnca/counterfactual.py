@@ -61,7 +61,7 @@ class Counterfactuals:
     def _policy(self, child: str, name: str) -> list[Table]:
         """The tables of a child's policy: log-probability, and entropy if the objective has it."""
         if (child, name) not in self._policies:
-            wanted = any(part.name == entropy_name(child) for part in self.graph.objective)
+            wanted = entropy_name(child) in self.graph.structure.inputs
             tables = self._layer(self.graph[child], name, with_entropy=wanted)
             self._policies[child, name] = tables
         return self._policies[child, name]

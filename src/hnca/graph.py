@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Num, PRNGKeyArray
 
+from .structure import Structure
 from .units import AbstractLayer
 from .validation import (
     check_unique,
@@ -103,12 +104,17 @@ class Graph(eqx.Module):
 
     nodes: tuple[Node, ...]  # parents before children
     objective: tuple[AbstractComponent, ...]
+    structure: Structure = eqx.field(static=True)  # of names: who reads what
 
     def __init__(self, nodes: Sequence[Node], objective: Sequence[AbstractComponent] = ()):
         self.objective = tuple(objective)
         check_unique([part.name for part in [*nodes, *objective]])
-        order = parents_first({node.name: node.parents for node in nodes})
-        self.nodes = tuple(sorted(nodes, key=lambda node: order.index(node.name)))
+        by_name = {node.name: node for node in nodes}
+        order = parents_first({name: node.parents for name, node in by_name.items()})
+        self.nodes = tuple(by_name[name] for name in order)
+        parents = {node.name: node.parents for node in self.nodes}
+        self.structure = Structure(parents, {})  # what a component reads may depend on the nodes
+        self.structure = Structure(parents, {part.name: part.inputs(self) for part in objective})
         self._check_widths({})
         for name, node in self.conditionals.items():
             node.layer.check_logits(f"'{name}'")
@@ -143,19 +149,17 @@ class Graph(eqx.Module):
         return self._forward(arrays, lambda node, _: arrays[node.name])
 
     def _forward(self, arrays: Mapping[str, Array], pick: Callable[[Node, Array], Array]) -> Sample:
-        context = {name: arrays[name] for name in self.context_names}
-        self._check_widths({name: math.prod(array.shape[1:]) for name, array in context.items()})
-        batch = len(next(iter(arrays.values()))) if arrays else 1
-        sample = Sample(context, {}, jnp.zeros(batch))
+        self._refuse_replaced()
+        values = {name: arrays[name] for name in self.context_names}
+        self._check_widths({name: math.prod(array.shape[1:]) for name, array in values.items()})
+        log_prob = jnp.zeros(len(next(iter(arrays.values()))) if arrays else 1)
+        logits: dict[str, Array] = {}
+        so_far = Sample(values, logits, log_prob)  # a view: it sees what is added below
         for node in self.nodes:
-            logits = node.layer(self.features(sample, node.parents))
-            values = pick(node, logits)
-            sample = Sample(
-                {**sample.values, node.name: values},
-                {**sample.logits, node.name: logits},
-                sample.log_prob + node.layer.log_prob(logits, values),
-            )
-        return sample
+            logits[node.name] = node.layer(self.features(so_far, node.parents))
+            values[node.name] = pick(node, logits[node.name])
+            log_prob += node.layer.log_prob(logits[node.name], values[node.name])
+        return Sample(values, logits, log_prob)
 
     def resample(
         self, key: PRNGKeyArray, sample: Sample, name: str, values: Num[Array, "B ..."]
@@ -163,9 +167,9 @@ class Graph(eqx.Module):
         """The sample with other values of one node, and all that descends from it drawn anew."""
         changed, drawn, logits = {name}, sample.values | {name: values}, dict(sample.logits)
         keys = jax.random.split(key, len(self.nodes))
+        so_far = Sample(drawn, logits, sample.log_prob)  # a view: it sees what is added below
         for node, node_key in zip(self.nodes, keys, strict=True):
             if changed.intersection(node.parents):
-                so_far = Sample(drawn, logits, sample.log_prob)
                 logits[node.name] = node.layer(self.features(so_far, node.parents))
                 drawn[node.name] = node.layer.sample(logits[node.name], node_key)
                 changed.add(node.name)
@@ -182,7 +186,7 @@ class Graph(eqx.Module):
     def expand(self, sample: Sample, name: str) -> Float[Array, "B ..."]:
         """The named values as children and functions see them: categories one-hot."""
         values = sample[name]
-        if name in self.node_names:
+        if name in self.structure.place:
             return self[name].layer.expand(values)
         return values.astype(jnp.result_type(values, float))
 
@@ -207,21 +211,19 @@ class Graph(eqx.Module):
     # Who is whose ancestor
 
     def __getitem__(self, name: str) -> Node:
-        by_name = {node.name: node for node in self.nodes}
-        if name not in by_name:
-            raise KeyError(f"no node '{name}'; the nodes are {quoted(by_name)}")
-        return by_name[name]
+        place = self.structure.place.get(name)
+        if place is None:
+            raise KeyError(f"no node '{name}'; the nodes are {quoted(self.node_names)}")
+        return self.nodes[place]
 
     @property
     def node_names(self) -> tuple[str, ...]:
-        return tuple(node.name for node in self.nodes)
+        return self.structure.nodes
 
     @property
     def context_names(self) -> tuple[str, ...]:
         """Every name that something reads and that is no node's."""
-        read = [*(node.parents for node in self.nodes), *(f.inputs(self) for f in self.objective)]
-        names = dict.fromkeys(name for names in read for name in names)
-        return tuple(name for name in names if name not in self.node_names)
+        return self.structure.context
 
     @property
     def conditionals(self) -> dict[str, Node]:
@@ -232,21 +234,24 @@ class Graph(eqx.Module):
         return layers
 
     def children(self, name: str) -> tuple[str, ...]:
-        return tuple(node.name for node in self.nodes if name in node.parents)
+        return self.structure.children[name]
 
     def ancestors(self, component: AbstractComponent) -> frozenset[str]:
         """The nodes that the component depends on, directly or through others."""
-        found = set(component.inputs(self))
-        for node in reversed(self.nodes):
-            if node.name in found:
-                found.update(node.parents)
-        return frozenset(found.intersection(self.node_names))
+        return self.structure.ancestors[component.name]
 
     def downstream(self, name: str) -> tuple[AbstractComponent, ...]:
         """The components that depend on the node, directly or through others."""
-        return tuple(part for part in self.objective if name in self.ancestors(part))
+        names = set(self.structure.downstream[name])
+        return tuple(part for part in self.objective if part.name in names)
 
     def mediators(self, name: str, component: AbstractComponent) -> tuple[str, ...]:
         """The children of a node from which the component can be reached (ch^i in the paper)."""
-        ancestors = self.ancestors(component)
-        return tuple(child for child in self.children(name) if child in ancestors)
+        return self.structure.mediators(name, component.name)
+
+    def _refuse_replaced(self) -> None:
+        """The structure is that of the nodes and components that the graph was made of."""
+        parents = {node.name: node.parents for node in self.nodes}
+        names = [part.name for part in self.objective]
+        if parents != self.structure.parents or names != list(self.structure.inputs):
+            raise ValueError("nodes or components were replaced in a graph: make a new Graph")

@@ -30,7 +30,7 @@ class Reward(AbstractComponent):
         return self.parents
 
     def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
-        if not set(self.parents).intersection(graph.node_names):
+        if not any(name in graph.structure.place for name in self.parents):
             names, nodes = quoted(self.parents), quoted(graph.node_names)
             raise ValueError(f"Reward '{self.name}': no node among {names}; the nodes are {nodes}")
 
@@ -79,7 +79,7 @@ class LogProb(AbstractComponent):
 
     def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
         check_width(f"LogProb '{self.of}'", self.layer.inputs, self.given, widths)
-        wanted = _coding(graph[self.of].layer) if self.of in graph.node_names else None
+        wanted = _coding(graph[self.of].layer) if self.of in graph.structure.place else None
         if wanted and wanted != _coding(self.layer):
             got = _coding(self.layer)
             raise ValueError(f"LogProb '{self.of}': its layer is {got}, but the node is {wanted}")
@@ -126,10 +126,10 @@ class Entropy(AbstractComponent):
         return entropy_name(self.of)
 
     def inputs(self, graph: Graph) -> tuple[str, ...]:
-        return graph[self.of].parents if self.of in graph.node_names else ()
+        return graph[self.of].parents if self.of in graph.structure.place else ()
 
     def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
-        if self.of not in graph.node_names:
+        if self.of not in graph.structure.place:
             nodes = quoted(graph.node_names)
             raise ValueError(f"Entropy '{self.of}': no such node; the nodes are {nodes}")
 
@@ -235,7 +235,7 @@ class Function(AbstractComponent):
         return self._of(self._arguments(graph, sample), sample.batch)
 
     def _arguments(self, graph: Graph, sample: Sample) -> dict[str, Num[Array, "B ..."]]:
-        nodes = graph.node_names
+        nodes = graph.structure.place
         return {
             name: graph.expand(sample, name) if name in nodes else sample[name]
             for name in self.parents

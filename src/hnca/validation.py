@@ -14,9 +14,11 @@ from jaxtyping import Array, ArrayLike
 
 def check_unique(names: Sequence[str]) -> None:
     """Refuses a name that was taken before."""
-    for position, name in enumerate(names):
-        if name in names[:position]:
+    taken = set()
+    for name in names:
+        if name in taken:
             raise ValueError(f"duplicate name '{name}': nodes and components need distinct names")
+        taken.add(name)
 
 
 def checked_names(who: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -56,8 +58,9 @@ def checked_arrays(
     given: Mapping[str, ArrayLike], wanted: Sequence[str], nodes: Sequence[str]
 ) -> dict[str, Array]:
     """The wanted arrays, all there and of one batch size, or an error that names the culprit."""
+    known = set(wanted)
     for name in given:
-        if name not in wanted:
+        if name not in known:
             raise ValueError(f"unexpected array '{name}': {_hint(name, wanted, nodes)}")
     for name in wanted:
         if name not in given:
