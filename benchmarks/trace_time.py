@@ -8,6 +8,7 @@ computed, Python walks the graph: that must not take much longer than the graph 
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -33,7 +34,7 @@ def recurrent(steps: int) -> tuple[list[hnca.Node], list[hnca.Reward]]:
     return nodes, rewards
 
 
-def seconds(run: Callable) -> tuple[float, object]:
+def seconds(run: Callable) -> tuple[float, Any]:
     """How long a call takes, and what it returns."""
     began = time.perf_counter()
     result = run()

@@ -177,8 +177,8 @@ def test_refusals(name):
     policy, (latents, context) = bandit(1).graph, categorical_hidden()
     sample = policy.sample(KEY, x=jnp.ones((4, 3)))
     call = lambda: estimator(policy, sample, estimator.init(policy), reward=jnp.ones(4), key=KEY)
-    if estimator.reevaluates:
-        message = r"Reward 'reward' is known only for what was done; use hnca, hnca\+baseline, rein"
+    if estimator.needs_objective:
+        message = "Reward 'reward' is known only for what was done; use .* as hnca and reinforce do"
         with pytest.raises(ValueError, match=message):
             call()
     else:

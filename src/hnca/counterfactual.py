@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from .graph import Graph, Node, Sample, entropy_name
+from .graph import AbstractComponent, Graph, Node, Sample, entropy_name
 from .kernels import bernoulli_flip, bernoulli_switch, softmax_flip
 from .units import AbstractLayer, Affine, Bernoulli, Categorical
 
@@ -57,6 +57,23 @@ class Counterfactuals:
     def function(self, function: Callable[..., Float[Array, " B"]], name: str) -> Table:
         """Change of any function of the expanded values of `name`."""
         return function_change(function, self.graph[name].layer, self.sample[name])
+
+    def value(self, component: AbstractComponent, name: str) -> Table:
+        """Change of a component that is a function of its inputs' values and of nothing else: it
+        is shown nothing else, so that what it reads besides is missed, not taken for constant."""
+        sample, inputs = self.sample, self.graph.structure.inputs[component.name]
+        unknown = jnp.full_like(sample.log_prob, jnp.nan)
+
+        def value(units: Array) -> Float[Array, " B"]:
+            seen = {each: sample[each] for each in inputs} | {name: units}
+            try:
+                return component.value(self.graph, Sample(seen, {}, unknown))
+            except KeyError as error:
+                who, what = f"{type(component).__name__} '{component.name}'", "no input of it"
+                detail = f"reads {error}, {what}: name it in `inputs`, or write `change`"
+                raise ValueError(f"{who} {detail}") from error
+
+        return value_change(value, self.graph[name].layer, sample[name])
 
     def _policy(self, child: str, name: str) -> list[Table]:
         """The tables of a child's policy: log-probability, and entropy if the objective has it."""
@@ -149,13 +166,36 @@ def function_change(
 ) -> Table:
     """Change of any function of a layer's expanded values. It costs an evaluation of the function
     for each other value of each unit, `CANDIDATES_AT_ONCE` at a time."""
-    expanded, choice = layer.expand(values), layer.choice(values)
-    actual, others = function(expanded), layer.choices - 1
+    expanded = layer.expand(values)
+    assigned = lambda unit, to: function(layer.assign(expanded, unit, to))
+    return _evaluated(assigned, function(expanded), layer, layer.choice(values))
+
+
+def value_change(
+    function: Callable[[Array], Float[Array, " B"]], layer: AbstractLayer, values: Array
+) -> Table:
+    """The same of any function of a layer's values as a `Sample` has them."""
+    choice = layer.choice(values)
+
+    def assigned(unit: Int[Array, ""], to: Int[Array, " B"]) -> Float[Array, " B"]:
+        return function(layer.chosen(choice.at[:, unit].set(to)).astype(values.dtype))
+
+    return _evaluated(assigned, function(values), layer, choice)
+
+
+def _evaluated(
+    assigned: Callable[[Int[Array, ""], Int[Array, " B"]], Float[Array, " B"]],
+    actual: Float[Array, " B"],
+    layer: AbstractLayer,
+    choice: Int[Array, "B U"],
+) -> Table:
+    """What comes of each other choice of each unit, one evaluation each, less what was."""
+    others = layer.choices - 1
 
     def change(candidate: Int[Array, ""]) -> Float[Array, " B"]:
         unit, other = candidate // others, candidate % others
         to = _other_choices(choice[:, unit], layer)[other]
-        return function(layer.assign(expanded, unit, to)) - actual
+        return assigned(unit, to) - actual
 
     changes = jax.lax.map(change, jnp.arange(layer.units * others), batch_size=CANDIDATES_AT_ONCE)
     return _placed(changes.reshape(layer.units, others, -1).transpose(1, 2, 0), choice)

@@ -52,7 +52,7 @@ def gradients(graph: Graph, assigned: Sequence[tuple[Sample, Credit]]) -> Graph:
         for name, node in graph.conditionals.items():
             total += _credited_logits(node.layer, _seen(graph, node, name, assigned))
         for component in graph.objective:
-            if component.differentiated:
+            if component.has_parameters:
                 total += jnp.sum(component.value(graph, sample))
         return total / sample.batch
 
@@ -89,7 +89,7 @@ def gradient_variance(
 def parameter_counts(graph: Graph) -> dict[str, int]:
     """How many parameters each layer has, and each component with parameters of its own."""
     modules = {name: node.layer for name, node in graph.conditionals.items()}
-    modules |= {part.name: part for part in graph.objective if part.differentiated}
+    modules |= {part.name: part for part in graph.objective if part.has_parameters}
     counts = {name: _size(module) for name, module in modules.items()}
     return {name: count for name, count in counts.items() if count}
 

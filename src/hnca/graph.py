@@ -3,12 +3,12 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Num, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, Num, PRNGKeyArray, PyTree
 
 from .structure import Structure
 from .units import AbstractLayer
@@ -57,37 +57,55 @@ class Sample(eqx.Module):
 
 
 class AbstractComponent(eqx.Module):
-    """A function component: one term of the objective. Not a node."""
+    """A function component: one term of the objective. Not a node.
+
+    One of your own needs a `name`, the `parents` whose values it is a function of, and `value`.
+    The rest is for a component that has a faster way (`change`), that reads more than the values
+    of its parents (`inputs`, `direct_credit`), or that has layers of its own (`conditionals`).
+    """
 
     name: eqx.AbstractVar[str]
-    opaque: eqx.AbstractClassVar[bool]  # its value comes from outside, for this sample only
-    differentiated: eqx.AbstractClassVar[bool]  # it has parameters outside the `conditionals`
-
-    @abstractmethod
-    def inputs(self, graph: "Graph") -> tuple[str, ...]:
-        """The nodes and context arrays that it is a function of."""
-
-    @abstractmethod
-    def check(self, graph: "Graph", widths: Mapping[str, int]) -> None:
-        """Refuses a graph that it does not fit. `widths` has those of context arrays too, once
-        there are some."""
+    opaque: ClassVar[bool] = False  # its value comes from outside, for this sample only
 
     @abstractmethod
     def value(self, graph: "Graph", sample: Sample) -> Float[Array, " B"]:
         """Its value for the sample."""
 
-    @abstractmethod
+    def inputs(self, graph: "Graph") -> tuple[str, ...]:
+        """The nodes and context arrays that it is a function of."""
+        parents = getattr(self, "parents", None)
+        if parents is None:
+            kind = type(self).__name__
+            raise TypeError(f"{kind} '{self.name}' needs `parents`, or a method `inputs(graph)`")
+        return checked_names(f"{type(self).__name__} '{self.name}'", parents)
+
+    def check(self, graph: "Graph", widths: Mapping[str, int]) -> None:
+        """Refuses a graph that it does not fit. `widths` has those of context arrays too, once
+        there are some."""
+
     def change(self, tables: "Counterfactuals", name: str) -> Float[Array, "V B U"]:
         """By how much its value would change, had one unit of the node `name` taken another
-        value and all else stayed: f_unit(v) - f, for every unit and every v."""
+        value and all else stayed: f_unit(v) - f, for every unit and every v. By default `value`
+        is evaluated for each of them, on a sample that has the values of the inputs only."""
+        return tables.value(self, name)
 
-    @abstractmethod
     def conditionals(self) -> dict[str, Node]:
         """Layers of its own, by the name under which they get credit."""
+        return {}
 
-    @abstractmethod
     def direct_credit(self, graph: "Graph", sample: Sample) -> dict[str, Float[Array, "B ..."]]:
         """d value / d logits, where it depends on logits directly (right-hand term of Eq. 4)."""
+        return {}
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether it has parameters of its own, outside the `conditionals`."""
+        inside = {id(leaf) for leaf in _parameters(self.conditionals())}
+        return any(id(leaf) not in inside for leaf in _parameters(self))
+
+
+def _parameters(tree: PyTree) -> list[Array]:
+    return jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
 
 
 def entropy_name(of: str) -> str:

@@ -20,14 +20,10 @@ class Reward(AbstractComponent):
     name: str = eqx.field(static=True)
     parents: tuple[str, ...] = eqx.field(static=True)
     opaque: ClassVar[bool] = True
-    differentiated: ClassVar[bool] = False
 
     def __init__(self, name: str, parents: Sequence[str]):
         self.name = name
         self.parents = checked_names(f"Reward '{name}'", parents)
-
-    def inputs(self, graph: Graph) -> tuple[str, ...]:
-        return self.parents
 
     def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
         if not any(name in graph.structure.place for name in self.parents):
@@ -39,12 +35,6 @@ class Reward(AbstractComponent):
 
     def change(self, tables: Counterfactuals, name: str) -> Float[Array, "V B U"]:
         raise ValueError(f"Reward '{self.name}' has no counterfactual: it is opaque")
-
-    def conditionals(self) -> dict[str, Node]:
-        return {}
-
-    def direct_credit(self, graph: Graph, sample: Sample) -> dict[str, Float[Array, "B ..."]]:
-        return {}
 
 
 class LogProb(AbstractComponent):
@@ -58,8 +48,6 @@ class LogProb(AbstractComponent):
     layer: AbstractLayer
     of: str = eqx.field(static=True)
     given: tuple[str, ...] = eqx.field(static=True)
-    opaque: ClassVar[bool] = False
-    differentiated: ClassVar[bool] = False
 
     def __init__(self, of: str, layer: AbstractLayer, given: Sequence[str] = ()):
         self.of, self.layer = of, layer
@@ -115,8 +103,6 @@ class Entropy(AbstractComponent):
     of the node's own logits, but not of the node's value."""
 
     of: str = eqx.field(static=True)
-    opaque: ClassVar[bool] = False
-    differentiated: ClassVar[bool] = False
 
     def __init__(self, of: str):
         self.of = of
@@ -139,9 +125,6 @@ class Entropy(AbstractComponent):
     def change(self, tables: Counterfactuals, name: str) -> Float[Array, "V B U"]:
         return tables.entropy(self.of, name)
 
-    def conditionals(self) -> dict[str, Node]:
-        return {}
-
     def direct_credit(self, graph: Graph, sample: Sample) -> dict[str, Float[Array, "B ..."]]:
         total_entropy = lambda logits: jnp.sum(graph[self.of].layer.entropy(logits))
         return {self.of: jax.grad(total_entropy)(sample.logits[self.of])}
@@ -158,8 +141,6 @@ class Linear(AbstractComponent):
     activation: Callable
     name: str = eqx.field(static=True)
     parents: tuple[str, ...] = eqx.field(static=True)
-    opaque: ClassVar[bool] = False
-    differentiated: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -175,9 +156,6 @@ class Linear(AbstractComponent):
         self.activation = as_module(activation)
         self.parents = checked_names(f"Linear '{name}'", parents)
 
-    def inputs(self, graph: Graph) -> tuple[str, ...]:
-        return self.parents
-
     def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
         inputs = self.map.weight.shape[1]
         check_width(f"Linear '{self.name}'", inputs, self.parents, widths)
@@ -191,12 +169,6 @@ class Linear(AbstractComponent):
     def change(self, tables: Counterfactuals, name: str) -> Float[Array, "V B U"]:
         return tables.activation(self.map, self._total, self.parents, name)
 
-    def conditionals(self) -> dict[str, Node]:
-        return {}
-
-    def direct_credit(self, graph: Graph, sample: Sample) -> dict[str, Float[Array, "B ..."]]:
-        return {}
-
 
 class Function(AbstractComponent):
     """Any JAX function of its parents' values: `fn(first, second, ...) -> [B]`, with one argument
@@ -209,16 +181,11 @@ class Function(AbstractComponent):
     fn: Callable
     name: str = eqx.field(static=True)
     parents: tuple[str, ...] = eqx.field(static=True)
-    opaque: ClassVar[bool] = False
-    differentiated: ClassVar[bool] = True
 
     def __init__(self, name: str, fn: Callable, parents: Sequence[str]):
         self.name = name
         self.fn = as_module(fn)
         self.parents = checked_names(f"Function '{name}'", parents)
-
-    def inputs(self, graph: Graph) -> tuple[str, ...]:
-        return self.parents
 
     def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
         if not self.parents:
@@ -246,12 +213,6 @@ class Function(AbstractComponent):
         return tables.function(
             lambda units: self._of(arguments | {name: units}, tables.sample.batch), name
         )
-
-    def conditionals(self) -> dict[str, Node]:
-        return {}
-
-    def direct_credit(self, graph: Graph, sample: Sample) -> dict[str, Float[Array, "B ..."]]:
-        return {}
 
 
 def _coding(layer: AbstractLayer) -> str:

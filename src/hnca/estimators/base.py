@@ -23,7 +23,7 @@ class AbstractEstimator(eqx.Module):
     """
 
     unbiased: eqx.AbstractClassVar[bool]
-    reevaluates: eqx.AbstractClassVar[bool]  # needs the objective as a function, not its value
+    needs_objective: eqx.AbstractClassVar[bool]  # needs the objective as a function, not its value
 
     @abstractmethod
     def init(self, graph: Graph) -> PyTree:
@@ -53,7 +53,7 @@ class AbstractEstimator(eqx.Module):
         key: PRNGKeyArray | None = None,
     ) -> tuple[Estimate, PyTree]:
         """One estimate, and the state for the next one."""
-        if self.reevaluates:
+        if self.needs_objective:
             _refuse_opaque(graph, self)
         _refuse_foreign_state(graph, self, state)
         values = graph.component_values(sample, reward)
@@ -104,14 +104,12 @@ def bernoulli_nodes(graph: Graph, estimator: AbstractEstimator) -> Iterator[tupl
 
 def _refuse_opaque(graph: Graph, estimator: AbstractEstimator) -> None:
     """What can only be observed cannot be evaluated for another sample."""
-    from .registry import REGISTRY
-
     for component in graph.objective:
         if component.opaque:
-            fit = [name for name, entry in REGISTRY.items() if not entry.make().reevaluates]
             raise ValueError(
                 f"{type(estimator).__name__} needs the objective as a function, but"
-                f" Reward '{component.name}' is known only for what was done; use {', '.join(fit)}"
+                f" Reward '{component.name}' is known only for what was done;"
+                " use a method that needs no more than that, as hnca and reinforce do"
             )
 
 

@@ -52,7 +52,7 @@ class HNCA(AbstractEstimator):
     prune_children: bool = eqx.field(static=True)
     downstream_only: bool = eqx.field(static=True)
     unbiased: ClassVar[bool] = True
-    reevaluates: ClassVar[bool] = False
+    needs_objective: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ class StraightThrough(AbstractEstimator):
     everything downstream is linear. For reference, not for claims."""
 
     unbiased: ClassVar[bool] = False
-    reevaluates: ClassVar[bool] = True
+    needs_objective: ClassVar[bool] = True
 
     def init(self, graph: Graph) -> PyTree:
         return {}

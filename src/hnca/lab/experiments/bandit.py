@@ -45,7 +45,7 @@ class AbstractBandit(AbstractExperiment):
         return list(parameter_counts(graph))
 
     def objection(self, estimator: AbstractEstimator) -> str | None:
-        if not estimator.reevaluates:
+        if not estimator.needs_objective:
             return None
         return (
             "evaluates the objective again, but a bandit's reward comes once, from outside: "
