@@ -88,6 +88,30 @@ def test_moving_average_starts_at_zero_and_moves_after_use(method):
     assert len(jax.tree.leaves(state)) == 3
 
 
+@pytest.mark.parametrize("bad", [jnp.nan, jnp.inf])
+def test_moving_average_passes_over_what_is_not_finite(bad):
+    average = hnca.MovingAverage(0.9)
+    state = average.update(average.init(), jnp.array([1.0, 3.0]))
+    after = average.update(state, jnp.array([1.0, bad]))
+    np.testing.assert_array_equal(after, state)
+    np.testing.assert_allclose(average.update(after, jnp.array([4.0])), 0.9 * 0.2 + 0.4)
+
+
+def test_routes_have_baselines_of_their_own_whatever_the_names():
+    """Through `a` and `b` is not through `a, b`."""
+    layer = lambda inputs: hnca.Bernoulli(inputs, 1, key=jax.random.key(inputs))
+    children = ["a", "b", "a, b", '["a", "b"]']
+    nodes = [hnca.Node("h", layer(2), ["x"]), *(hnca.Node(c, layer(1), ["h"]) for c in children)]
+    rewards = {"both": ["a", "b"], "comma": ["a, b"], "quotes": ['["a", "b"]']}
+    graph = hnca.Graph(nodes, [hnca.Reward(name, parents) for name, parents in rewards.items()])
+    estimator = hnca.HNCA(hnca.MovingAverage(0.0))
+    sample = graph.sample(KEY, x=jnp.ones((4, 2)))
+    answers = {name: jnp.full(4, number) for number, name in enumerate(rewards, 1)}
+    _, state = estimator(graph, sample, estimator.init(graph), reward=answers)
+    assert sorted(state["h"].values()) == [1, 2, 3]
+    assert state["h"]["through a, b"] == 1
+
+
 def test_baseline_of_the_vae_tracks_mediated_components_only():
     """The sum of what comes through children (pink and orange in the paper's figure)."""
     case, estimator = elbo(2), hnca.HNCA(hnca.MovingAverage(0.0))

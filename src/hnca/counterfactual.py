@@ -97,17 +97,19 @@ class Counterfactuals:
         weight = self._columns(child.logits, node.parents, name)
         dtype = jnp.promote_types(jnp.result_type(logits, weight), jnp.float32)
         logits, weight = logits.astype(dtype), weight.astype(dtype)
+        # the kernels know these two by heart, but not what a subclass may have overridden
+        stock = {type(child), type(parent)} <= {Bernoulli, Categorical}
         match child, parent:
-            case Bernoulli(), Bernoulli():
+            case Bernoulli(), Bernoulli() if stock:
                 moves, sign = _flip(weight, parent, taken)
                 fired = child.fired(values).astype(dtype)
                 flips = bernoulli_flip(logits, fired, moves, sign, with_entropy)
                 return [_flip_table(flip, parent, taken) for flip in flips]
-            case Bernoulli(), Categorical():
+            case Bernoulli(), Categorical() if stock:
                 by_category = weight.reshape(-1, parent.units, parent.categories).swapaxes(1, 2)
                 fired, category = child.fired(values).astype(dtype), parent.choice(taken)
                 return bernoulli_switch(logits, fired, by_category, category, with_entropy)
-            case Categorical(), Bernoulli():
+            case Categorical(), Bernoulli() if stock:
                 moves, sign = _flip(weight, parent, taken)
                 by_unit = moves.reshape(child.units, child.categories, -1)
                 flip = softmax_flip(logits, child.choice(values), by_unit, sign)

@@ -11,15 +11,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Num, PRNGKeyArray, PyTree
 
 from .structure import Structure
-from .units import AbstractLayer
+from .units import AbstractLayer, Fixed, maps_of
 from .validation import (
     check_unique,
+    check_untied,
     check_width,
     checked_arrays,
     checked_names,
     checked_rewards,
     parents_first,
     quoted,
+    warn_untrained,
 )
 
 if TYPE_CHECKING:
@@ -83,6 +85,9 @@ class AbstractComponent(eqx.Module):
         """Refuses a graph that it does not fit. `widths` has those of context arrays too, once
         there are some."""
 
+    def check_values(self, graph: "Graph", arrays: Mapping[str, Array]) -> None:
+        """Refuses values of context arrays that it cannot score, where they can be seen."""
+
     def change(self, tables: "Counterfactuals", name: str) -> Float[Array, "V B U"]:
         """By how much its value would change, had one unit of the node `name` taken another
         value and all else stayed: f_unit(v) - f, for every unit and every v. By default `value`
@@ -134,8 +139,7 @@ class Graph(eqx.Module):
         self.structure = Structure(parents, {})  # what a component reads may depend on the nodes
         self.structure = Structure(parents, {part.name: part.inputs(self) for part in objective})
         self._check_widths({})
-        for name, node in self.conditionals.items():
-            node.layer.check_logits(f"'{name}'")
+        self._check_layers()
 
     def _check_widths(self, context_widths: dict[str, int]) -> None:
         widths = {node.name: node.layer.width for node in self.nodes} | context_widths
@@ -144,22 +148,51 @@ class Graph(eqx.Module):
         for component in self.objective:
             component.check(self, widths)
 
+    def _check_context(self, arrays: Mapping[str, Array]) -> None:
+        try:
+            self._check_widths({name: math.prod(array.shape[1:]) for name, array in arrays.items()})
+        except ValueError as error:
+            for name, array in arrays.items():
+                if array.ndim == 1:
+                    hint = f"'{name}' has shape {list(array.shape)}: is its batch axis missing?"
+                    raise ValueError(f"{error}; {hint}") from None
+            raise
+
+    def _check_layers(self) -> None:
+        parts = [*self.nodes, *self.objective]
+        check_untied({part.name: part for part in parts})
+        for name, node in self.conditionals.items():
+            node.layer.check_logits(f"'{name}'")
+            who = f"node '{name}'" if name in self.structure.place else f"'{name}'"
+            for what, map in maps_of(node.layer).items():
+                if not isinstance(map, Fixed):
+                    warn_untrained(who, what, map)
+
     # Forward
 
-    @eqx.filter_jit
     def sample(self, key: PRNGKeyArray, /, **context: ArrayLike) -> Sample:
         """Forward pass: a value for every unit. Without any context, a batch of one."""
-        keys = dict(zip(self.node_names, jax.random.split(key, len(self.nodes)), strict=True))
         arrays = checked_arrays(context, self.context_names, self.node_names)
+        self._check_values(arrays)
+        return self._draw(key, arrays)
+
+    @eqx.filter_jit
+    def _draw(self, key: PRNGKeyArray, arrays: Mapping[str, Array]) -> Sample:
+        keys = dict(zip(self.node_names, jax.random.split(key, len(self.nodes)), strict=True))
         return self._forward(
             arrays, lambda node, logits: node.layer.sample(logits, keys[node.name])
         )
+
+    def _check_values(self, arrays: Mapping[str, Array]) -> None:
+        for component in self.objective:
+            component.check_values(self, arrays)
 
     def observe(self, /, **values: ArrayLike) -> Sample:
         """The record of a forward pass that gave these values of the context and all nodes."""
         arrays = checked_arrays(values, self.context_names + self.node_names, self.node_names)
         for node in self.nodes:
             arrays[node.name] = node.layer.as_values(arrays[node.name], node.name)
+        self._check_values(arrays)
         return self._replay(arrays)
 
     @eqx.filter_jit
@@ -169,7 +202,7 @@ class Graph(eqx.Module):
     def _forward(self, arrays: Mapping[str, Array], pick: Callable[[Node, Array], Array]) -> Sample:
         self._refuse_replaced()
         values = {name: arrays[name] for name in self.context_names}
-        self._check_widths({name: math.prod(array.shape[1:]) for name, array in values.items()})
+        self._check_context(values)
         log_prob = jnp.zeros(len(next(iter(arrays.values()))) if arrays else 1)
         logits: dict[str, Array] = {}
         so_far = Sample(values, logits, log_prob)  # a view: it sees what is added below

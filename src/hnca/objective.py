@@ -41,8 +41,10 @@ class LogProb(AbstractComponent):
     """log p(of | given) under a layer of its own, as in the decoder of a VAE (Eq. 7).
 
     `of` is a node or a context array. Its layer gets credit under the name `p:of`. The values of
-    a context array are taken as they are: for Bernoulli units they must lie between the two values
-    of the coding (pixels of 0 to 255 would be no probabilities, and nothing here would say so).
+    a context array are targets: for Bernoulli units between the two values of the coding, for
+    categorical units a category's index. `sample` and `observe` refuse others where they can see
+    them. Under jit nobody can: an impossible category then makes value and credit NaN, and targets
+    of Bernoulli units are taken as they are (pixels of 0 to 255 are no probabilities).
     """
 
     layer: AbstractLayer
@@ -74,6 +76,10 @@ class LogProb(AbstractComponent):
         if not wanted and widths.get(self.of, self.layer.units) != self.layer.units:
             sizes = f"has {self.layer.units} units, but the array has {widths[self.of]}"
             raise ValueError(f"LogProb '{self.of}': its layer {sizes}")
+
+    def check_values(self, graph: Graph, arrays: Mapping[str, Array]) -> None:
+        if self.of in graph.structure.context:
+            self.layer.check_target(arrays[self.of], self.of)
 
     def _logits(self, graph: Graph, sample: Sample) -> Float[Array, "B ..."]:
         return self.layer(graph.features(sample, self.given))

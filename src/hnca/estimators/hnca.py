@@ -1,5 +1,6 @@
 """Hindsight Network Credit Assignment: credit by influence on the immediate children."""
 
+import json
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
@@ -22,7 +23,11 @@ class Route(NamedTuple):
 
     @property
     def label(self) -> str:
-        return "straight" if self.opaque else f"through {', '.join(self.children)}"
+        """The key of its baseline in the state: another one for every other route."""
+        if self.opaque:
+            return "straight"
+        plain = not any(mark in name for name in self.children for mark in ',"')
+        return f"through {', '.join(self.children) if plain else json.dumps(self.children)}"
 
     @property
     def centred(self) -> bool:
