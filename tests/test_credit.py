@@ -39,6 +39,23 @@ def test_gradient_variance_is_that_of_per_example_gradients(case):
         assert hnca.parameter_counts(case.graph)[name] == flat.shape[1]
 
 
+@pytest.mark.parametrize("by_name", [True, False])
+def test_gradient_variance_with_weights(by_name):
+    """Components with parameters of their own included."""
+    case, estimator = CASES["linear-and-function"](), hnca.HNCA()
+    sample, state = drawn(case), estimator.init(case.graph)
+    numbers = jnp.linspace(-1, 2, 6)
+    wrap = lambda numbers: {"tanh": numbers, "quadratic": 0.5} if by_name else numbers
+    run = lambda sample, numbers: estimator(case.graph, sample, state, weights=wrap(numbers))[0]
+    estimate = run(sample, numbers)
+    grads = of_single_samples(lambda *each: run(*each).grads, sample, numbers)
+    assert jax.tree.structure(estimate.grads) == jax.tree.structure(case.graph)
+    variances = hnca.gradient_variance(case.graph, sample, estimate)
+    for part in (*grads.nodes, *grads.objective[:3]):
+        flat = np.concatenate([leaf.reshape(6, -1) for leaf in jax.tree.leaves(part)], axis=1)
+        np.testing.assert_allclose(variances[part.name], flat.var(axis=0).mean(), rtol=1e-9)
+
+
 def test_grads_are_a_batch_mean():
     case = elbo(2)
     sample, estimator = drawn(case), hnca.HNCA()

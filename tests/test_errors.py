@@ -180,6 +180,24 @@ def test_several_rewards_go_by_name():
         TWO.graph.value(sample, {"late": jnp.ones(2)})
 
 
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"H:h2": 1.0}, "unexpected weight 'H:h2': the components are 'p:x', 'H:h1', 'p:h1'"),
+        ({"H:h1": jnp.ones(3)}, r"weight 'H:h1' must be a number or have shape \[4\]"),
+        (jnp.ones((4, 1)), r"weights must be a number or have shape \[4\], .* not \[4, 1\]"),
+    ],
+)
+def test_bad_weights(weights, message):
+    sample, estimator = ELBO.sample(KEY, x=X), hnca.Reinforce()
+    with pytest.raises(ValueError, match=message):
+        ELBO.value(sample, weights=weights)
+    with pytest.raises(ValueError, match=message):
+        estimator(ELBO, sample, estimator.init(ELBO), weights=weights)
+    with pytest.raises(ValueError, match=message):
+        hnca.exact_gradient(ELBO, x=X, weights=weights)
+
+
 def test_state_of_another_estimator():
     sample = GRAPH.sample(KEY, x=X)
     state = hnca.Reinforce(hnca.MovingAverage()).init(GRAPH)

@@ -19,6 +19,7 @@ from .validation import (
     checked_arrays,
     checked_names,
     checked_rewards,
+    checked_weights,
     parents_first,
     quoted,
     warn_untrained,
@@ -254,10 +255,18 @@ class Graph(eqx.Module):
         return rewards | {component.name: component.value(self, sample) for component in known}
 
     def value(
-        self, sample: Sample, reward: ArrayLike | Mapping[str, ArrayLike] | None = None
+        self,
+        sample: Sample,
+        reward: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        weights: ArrayLike | Mapping[str, ArrayLike] | None = None,
     ) -> Float[Array, " B"]:
-        """The objective, summed over its components."""
-        return sum(self.component_values(sample, reward).values(), jnp.zeros(sample.batch))
+        """The objective, summed over its components. `weights` has what each of the named
+        components counts, a number or one an example `[B]`; the others count once. An array `[B]`
+        instead of a mapping is the weight of each example, whatever the component."""
+        values = self.component_values(sample, reward)
+        checked = checked_weights(weights, list(self.structure.inputs), sample.batch)
+        values |= {name: weight * values[name] for name, weight in checked.items()}
+        return sum(values.values(), jnp.zeros(sample.batch))
 
     # Who is whose ancestor
 

@@ -136,6 +136,25 @@ def checked_rewards(
     return rewards
 
 
+def checked_weights(
+    weights: ArrayLike | Mapping[str, ArrayLike] | None, names: Sequence[str], batch: int
+) -> dict[str, Array]:
+    """The weights of components by their names, `[batch]` each. What has none counts once."""
+    if weights is None:
+        return {}
+    by_name = isinstance(weights, Mapping)
+    given = dict(weights) if by_name else dict.fromkeys(names, weights)
+    if extra := [name for name in given if name not in names]:
+        raise ValueError(f"unexpected weight {quoted(extra)}: the components are {quoted(names)}")
+    arrays = {name: jnp.asarray(weight, float) for name, weight in given.items()}
+    for name, array in arrays.items():
+        if array.shape not in ((), (batch,)):
+            who = f"weight '{name}'" if by_name else "weights"
+            shapes = f"[{batch}], one number an example, not {list(array.shape)}"
+            raise ValueError(f"{who} must be a number or have shape {shapes}")
+    return {name: jnp.broadcast_to(array, (batch,)) for name, array in arrays.items()}
+
+
 def check_shape(name: str, values: Array, shape: tuple[int, ...]) -> None:
     """Refuses a batch of anything but this shape."""
     if values.shape[1:] != shape:
