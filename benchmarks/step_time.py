@@ -46,7 +46,7 @@ OPTIMIZER = hnca.maximize(optax.adam(1e-4))
 YARDSTICK = "backpropagation"
 BRUTE_FORCE = "local-expectation"  # too slow to alternate with the rest
 ESTIMATORS = {name: make_estimator(name) for name in REGISTRY if name != BRUTE_FORCE}
-ONE_SAMPLE = {name: each for name, each in ESTIMATORS.items() if not each.reevaluates}
+ONE_SAMPLE = {name: each for name, each in ESTIMATORS.items() if not each.needs_objective}
 BY_DEPTH = {name: ESTIMATORS[name] for name in ("reinforce", "hnca", "loo", "disarm")}
 BARS = {  # the most that each ratio may be
     "vae-1: hnca / backpropagation": 1.9,

@@ -14,7 +14,7 @@ class TextbookHNCA(hnca.AbstractEstimator):
 
     method: hnca.HNCA
     unbiased: ClassVar[bool] = True
-    reevaluates: ClassVar[bool] = False
+    needs_objective: ClassVar[bool] = False
 
     def __init__(self):
         self.method = hnca.HNCA()

@@ -183,7 +183,7 @@ def network_logits() -> Case:
         nodes=[
             Node("h1", Bernoulli(9, 3, logits=conv_logits(3, 3, next(k))), parents=["image"]),
             Node("h2", Bernoulli(4, 2, values=(-1, 1), logits=mlp), parents=["h1", "z"]),
-            Node("action", Categorical(2, 3, logits=choose), parents=["h2"]),
+            Node("action", Categorical(2, 3, logits=hnca.Fixed(choose)), parents=["h2"]),
         ],
         objective=[Reward("reward", parents=["action"]), Entropy("h2")],
     )

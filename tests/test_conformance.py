@@ -122,6 +122,41 @@ def test_jit_vmap_and_pytree_state(name):
 
 
 @pytest.mark.parametrize("name", METHODS)
+def test_linear_in_the_weights_of_components(name):
+    """So an estimate that is unbiased without weights is so with any, for every example alone.
+    The samples that a method draws depend on the key, not on the weights."""
+    case, estimator = tiny(), make_estimator(name)
+    parts, batch = [part.name for part in case.graph.objective], 3
+    sample = case.graph.sample(KEY, x=jnp.tile(case.context["x"], (batch, 1)))
+
+    def run(weights):
+        state = estimator.init(case.graph)
+        estimate, _ = estimator(case.graph, sample, state, key=KEY, weights=weights)
+        return estimate.credit, estimate.grads, estimate.value
+
+    by_name = jax.vmap(lambda table: run(dict(zip(parts, table, strict=True))))
+    some = np.random.default_rng(0).normal(size=(2, len(parts), batch))
+    alone = np.zeros((batch, len(parts), batch))
+    alone[np.arange(batch), :, np.arange(batch)] = some[0].T
+    tables = jnp.concatenate([some, 2 * some[:1] - 3 * some[1:], alone, jnp.ones_like(some[:1])])
+    results = by_name(tables)
+    take = lambda place: jax.tree.map(lambda leaf: leaf[place], results)
+    mixed = jax.tree.map(lambda one, other: 2 * one - 3 * other, take(0), take(1))
+    assert_trees_close(take(2), mixed, rtol=1e-10)
+    apart = jax.tree.map(lambda *leaves: sum(leaves), *(take(3 + each) for each in range(batch)))
+    assert_trees_close(apart, take(0), rtol=1e-10)
+    assert_trees_close(take(-1), run(None), rtol=1e-10)
+    # an example's weight is that of all components, and no weight is no credit at all
+    credit, _, value = run(jnp.array([0.0, 1.0, 2.0]))
+    plain, _, plain_value = take(-1)
+    np.testing.assert_allclose(value, plain_value * np.array([0, 1, 2]), rtol=1e-12)
+    for layer, each in credit.items():
+        expected = np.asarray(plain[layer]) * np.array([0, 1, 2])[:, None]
+        np.testing.assert_allclose(each, expected, rtol=1e-10, atol=1e-14)
+        assert np.all(each[0] == 0)
+
+
+@pytest.mark.parametrize("name", METHODS)
 def test_one_trace_per_shape(name):
     case, estimator, traces = tiny(), make_estimator(name), []
 
@@ -177,8 +212,8 @@ def test_refusals(name):
     policy, (latents, context) = bandit(1).graph, categorical_hidden()
     sample = policy.sample(KEY, x=jnp.ones((4, 3)))
     call = lambda: estimator(policy, sample, estimator.init(policy), reward=jnp.ones(4), key=KEY)
-    if estimator.reevaluates:
-        message = r"Reward 'reward' is known only for what was done; use hnca, hnca\+baseline, rein"
+    if estimator.needs_objective:
+        message = "Reward 'reward' is known only for what was done; use .* as hnca and reinforce do"
         with pytest.raises(ValueError, match=message):
             call()
     else:

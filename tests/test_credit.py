@@ -39,6 +39,23 @@ def test_gradient_variance_is_that_of_per_example_gradients(case):
         assert hnca.parameter_counts(case.graph)[name] == flat.shape[1]
 
 
+@pytest.mark.parametrize("by_name", [True, False])
+def test_gradient_variance_with_weights(by_name):
+    """Components with parameters of their own included."""
+    case, estimator = CASES["linear-and-function"](), hnca.HNCA()
+    sample, state = drawn(case), estimator.init(case.graph)
+    numbers = jnp.linspace(-1, 2, 6)
+    wrap = lambda numbers: {"tanh": numbers, "quadratic": 0.5} if by_name else numbers
+    run = lambda sample, numbers: estimator(case.graph, sample, state, weights=wrap(numbers))[0]
+    estimate = run(sample, numbers)
+    grads = of_single_samples(lambda *each: run(*each).grads, sample, numbers)
+    assert jax.tree.structure(estimate.grads) == jax.tree.structure(case.graph)
+    variances = hnca.gradient_variance(case.graph, sample, estimate)
+    for part in (*grads.nodes, *grads.objective[:3]):
+        flat = np.concatenate([leaf.reshape(6, -1) for leaf in jax.tree.leaves(part)], axis=1)
+        np.testing.assert_allclose(variances[part.name], flat.var(axis=0).mean(), rtol=1e-9)
+
+
 def test_grads_are_a_batch_mean():
     case = elbo(2)
     sample, estimator = drawn(case), hnca.HNCA()
@@ -86,6 +103,30 @@ def test_moving_average_starts_at_zero_and_moves_after_use(method):
     for leaf in jax.tree.leaves(state):
         np.testing.assert_allclose(leaf, 0.9 * average + 0.1 * 2.5, rtol=1e-12)
     assert len(jax.tree.leaves(state)) == 3
+
+
+@pytest.mark.parametrize("bad", [jnp.nan, jnp.inf])
+def test_moving_average_passes_over_what_is_not_finite(bad):
+    average = hnca.MovingAverage(0.9)
+    state = average.update(average.init(), jnp.array([1.0, 3.0]))
+    after = average.update(state, jnp.array([1.0, bad]))
+    np.testing.assert_array_equal(after, state)
+    np.testing.assert_allclose(average.update(after, jnp.array([4.0])), 0.9 * 0.2 + 0.4)
+
+
+def test_routes_have_baselines_of_their_own_whatever_the_names():
+    """Through `a` and `b` is not through `a, b`."""
+    layer = lambda inputs: hnca.Bernoulli(inputs, 1, key=jax.random.key(inputs))
+    children = ["a", "b", "a, b", '["a", "b"]']
+    nodes = [hnca.Node("h", layer(2), ["x"]), *(hnca.Node(c, layer(1), ["h"]) for c in children)]
+    rewards = {"both": ["a", "b"], "comma": ["a, b"], "quotes": ['["a", "b"]']}
+    graph = hnca.Graph(nodes, [hnca.Reward(name, parents) for name, parents in rewards.items()])
+    estimator = hnca.HNCA(hnca.MovingAverage(0.0))
+    sample = graph.sample(KEY, x=jnp.ones((4, 2)))
+    answers = {name: jnp.full(4, number) for number, name in enumerate(rewards, 1)}
+    _, state = estimator(graph, sample, estimator.init(graph), reward=answers)
+    assert sorted(state["h"].values()) == [1, 2, 3]
+    assert state["h"]["through a, b"] == 1
 
 
 def test_baseline_of_the_vae_tracks_mediated_components_only():

@@ -3,17 +3,27 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import hnca
 from graphs import bandit, elbo, no_context, opaque_everywhere
 from hnca import Bernoulli, Categorical, Entropy, Function, Graph, Linear, LogProb, Node, Reward
+from hnca.counterfactual import Counterfactuals
 
 KEY = jax.random.key(0)
 
 
 def layer(inputs, units):
     return Bernoulli(inputs, units, key=KEY)
+
+
+def coded(*values):
+    return Bernoulli(3, 2, values=values, key=KEY)
+
+
+def lambda_with(array):
+    return eqx.Partial(lambda array, h: h @ array[:, 0], array)
 
 
 H = Node("h", layer(3, 2), ["x"])
@@ -53,6 +63,17 @@ BAD_GRAPHS = {
     "the same name twice": lambda: Node("h", layer(6, 2), ["x", "x"]),
     "pass key=": lambda: Bernoulli(3, 2),
     "two different numbers": lambda: Bernoulli(3, 2, values=(1, 1), key=KEY),
+    r"finite and distinct in float32, not \(0, nan\)": lambda: coded(0, float("nan")),
+    r"finite and distinct in float32, not \(0, inf\)": lambda: coded(0, float("inf")),
+    r"finite and distinct in float32, not \(0, 1e\+39\)": lambda: coded(0, 1e39),
+    "finite and distinct in float32, not .*100000001": lambda: coded(100000000, 100000001),
+    "finite and distinct in float32, not .*100000009": lambda: coded(100000000, 100000009),
+    "'h' and 'k' share parameters": lambda: Graph([H, Node("k", H.layer, ["z"])]),
+    "'h' and 'p:h' share parameters": lambda: Graph([H], [LogProb("h", H.layer, ["x"])]),
+    "'h' and 'f' share parameters": lambda: Graph(
+        [H], [Function("f", lambda_with(H.layer.logits.weight), ["h"])]
+    ),
+    "Fixed: this map has arrays among its leaves": lambda: hnca.Fixed(MLP),
     "at least 2": lambda: Categorical(3, 1, key=KEY),
     "inputs=3, units=0": lambda: layer(3, 0),
     "decay must be in": lambda: hnca.MovingAverage(1.0),
@@ -69,6 +90,15 @@ GRAPH = bandit(1).graph
 ELBO = elbo(1).graph
 TWO = opaque_everywhere()
 X = jnp.ones((4, 3))
+LABELS = Graph(
+    [Node("h", layer(3, 2), ["x"])],
+    [LogProb("y", Categorical(2, 3, key=KEY), ["h"]), LogProb("x", layer(2, 3), ["h"])],
+)
+
+
+def label(value):
+    return LABELS.sample(KEY, x=X, y=jnp.array([0, 1, 2, value]))
+
 
 BAD_CALLS = {
     "missing array 'x': this graph needs 'x'": lambda: GRAPH.sample(KEY),
@@ -99,6 +129,21 @@ BAD_CALLS = {
     "LogProb 'x': its layer has 3 units, but the array has 4": lambda: Graph(
         [Node("h", layer(2, 2), ["z"])], [LogProb("x", layer(2, 3), ["h"])]
     ).sample(KEY, z=X[:, :2], x=jnp.ones((4, 4))),
+    r"'y': a unit takes one of \[0, 1, 2\], not -1": lambda: label(-1),
+    r"'y': a unit takes one of \[0, 1, 2\], not 3": lambda: label(3),
+    r"'y': a unit takes one of \[0, 1, 2\], not 1.9": lambda: label(1.9),
+    r"'y': a unit takes .* not -2": lambda: LABELS.observe(
+        x=X, y=jnp.full(4, -2), h=jnp.zeros((4, 2))
+    ),
+    "'x': a target lies between 0 and 1, not 255": lambda: LABELS.sample(
+        KEY, x=jnp.uint8(255) * X.astype(jnp.uint8), y=jnp.zeros(4)
+    ),
+    "'x': a target lies between 0 and 1, not nan": lambda: LABELS.sample(
+        KEY, x=jnp.nan * X, y=jnp.zeros(4)
+    ),
+    r"parents are 'x' of width 1; 'x' has shape \[3\]: is its batch axis missing": lambda: (
+        GRAPH.sample(KEY, x=X[0])
+    ),
     "batch size": lambda: TWO.graph.sample(KEY, x=X[:, :2], z=X[:2, :1]),
 }
 
@@ -135,6 +180,24 @@ def test_several_rewards_go_by_name():
         TWO.graph.value(sample, {"late": jnp.ones(2)})
 
 
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"H:h2": 1.0}, "unexpected weight 'H:h2': the components are 'p:x', 'H:h1', 'p:h1'"),
+        ({"H:h1": jnp.ones(3)}, r"weight 'H:h1' must be a number or have shape \[4\]"),
+        (jnp.ones((4, 1)), r"weights must be a number or have shape \[4\], .* not \[4, 1\]"),
+    ],
+)
+def test_bad_weights(weights, message):
+    sample, estimator = ELBO.sample(KEY, x=X), hnca.Reinforce()
+    with pytest.raises(ValueError, match=message):
+        ELBO.value(sample, weights=weights)
+    with pytest.raises(ValueError, match=message):
+        estimator(ELBO, sample, estimator.init(ELBO), weights=weights)
+    with pytest.raises(ValueError, match=message):
+        hnca.exact_gradient(ELBO, x=X, weights=weights)
+
+
 def test_state_of_another_estimator():
     sample = GRAPH.sample(KEY, x=X)
     state = hnca.Reinforce(hnca.MovingAverage()).init(GRAPH)
@@ -168,3 +231,66 @@ def test_too_many_configurations():
 def test_context_free_graph_refuses_context():
     with pytest.raises(ValueError, match="unexpected array 'x': this graph needs none"):
         no_context().graph.sample(KEY, x=X)
+
+
+def test_an_impossible_label_under_jit_is_nan():
+    """Nobody can refuse it there. It must not pass for another label."""
+
+    @eqx.filter_jit
+    def run(y):
+        sample, estimator = LABELS.sample(KEY, x=X, y=y), hnca.HNCA()
+        estimate, _ = estimator(LABELS, sample, estimator.init(LABELS))
+        return estimate.value, estimate.credit
+
+    possible, good = run(jnp.array([0.0, 1, 2, 1]))
+    for wrong in (-1, 3, 1.9, jnp.nan):
+        value, credit = run(jnp.array([0, 1, 2, wrong]))
+        assert np.all(np.isfinite(possible))
+        assert np.isnan(value[3])
+        np.testing.assert_array_equal(value[:3], possible[:3])
+        for name in ("h", "p:y"):
+            assert np.all(np.isnan(credit[name][3])), name
+            np.testing.assert_array_equal(credit[name][:3], good[name][:3])
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_map_without_parameters_is_announced(fixed):
+    """It closes over weights that nobody trains."""
+    weight = jnp.ones((2, 3))
+    mark = hnca.Fixed if fixed else lambda function: function
+    logits = mark(lambda x: weight @ x)
+    readout = hnca.Readout(mark(lambda x: weight @ x), hnca.Affine(2, 2, key=KEY))
+    makers = {
+        "node 'h': its logits have no parameters": lambda: Graph(
+            [Node("h", Bernoulli(3, 2, logits=logits), ["x"])]
+        ),
+        "'p:z': its logits have no parameters": lambda: Graph(
+            [H], [LogProb("z", Bernoulli(3, 2, logits=logits), ["y"])]
+        ),
+        "node 'h': its features have no parameters": lambda: Graph(
+            [Node("h", Bernoulli(3, 2, logits=readout), ["x"])]
+        ),
+    }
+    for message, make in makers.items():
+        if fixed:
+            make()  # warnings are errors here
+        else:
+            with pytest.warns(UserWarning, match=message):
+                make()
+
+
+class Tempered(Bernoulli):
+    """A user's units, with another policy."""
+
+    def log_prob(self, logits, values):
+        return super().log_prob(logits / 3, values)
+
+
+def test_a_subclass_does_not_get_the_stock_kernel():
+    child = Tempered(2, 2, key=KEY)
+    graph = Graph([H, Node("k", child, ["h"])], [Function("f", lambda k: k.sum(-1), ["k"])])
+    sample = graph.sample(KEY, x=X)
+    fast, slow = (Counterfactuals(graph, sample, brute) for brute in (False, True))
+    np.testing.assert_allclose(fast.message("k", "h"), slow.message("k", "h"), atol=1e-12)
+    with pytest.raises(ValueError, match="DisARM is for Bernoulli units; node 'k' has others"):
+        hnca.DisARM()(graph, sample, {}, key=KEY)

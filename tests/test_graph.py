@@ -1,5 +1,6 @@
 """The forward pass and the structure of a graph."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -79,6 +80,41 @@ def test_who_reaches_what():
     assert graph.context_names == ("x",)
     heads = two_heads().graph
     assert [part.name for part in heads.downstream("left")] == ["cost"]
+
+
+def test_the_structure_is_found_once():
+    """What a component reads is asked when the graph is made, and never again."""
+    asked = []
+
+    class Counted(hnca.Reward):
+        def inputs(self, graph):
+            asked.append(self.name)
+            return super().inputs(graph)
+
+    case = bandit(2)
+    graph = hnca.Graph(case.graph.nodes, [Counted("reward", ["action"])])
+    assert asked == ["reward"]
+    sample, estimator = graph.sample(KEY, **case.context), hnca.HNCA(hnca.MovingAverage())
+    estimator(graph, sample, estimator.init(graph), reward=jnp.ones(2))
+    assert asked == ["reward"]
+
+
+def test_graphs_of_one_structure_are_one_program():
+    first, second = elbo(2).graph, elbo(2).graph
+    assert first.structure is not second.structure
+    assert first.structure == second.structure
+    assert hash(first.structure) == hash(second.structure)
+    assert jax.tree.structure(first) == jax.tree.structure(second)
+    assert first.structure != elbo(1).graph.structure
+
+
+def test_replaced_nodes_are_refused():
+    """The structure would still be that of the old ones."""
+    case = bandit(2)
+    nodes = (*case.graph.nodes[:2], hnca.Node("action", case.graph["action"].layer, ["h1"]))
+    replaced = eqx.tree_at(lambda graph: graph.nodes, case.graph, nodes)
+    with pytest.raises(ValueError, match="were replaced in a graph: make a new Graph"):
+        replaced.sample(KEY, **case.context)
 
 
 def test_a_head_gets_no_credit_from_what_it_cannot_reach():

@@ -108,3 +108,34 @@ def test_no_baseline_is_a_baseline_of_zero(method):
     with_zero, _ = zero(case.graph, sample, zero.init(case.graph), reward=reward)
     for name, credit in without.credit.items():
         np.testing.assert_array_equal(credit, with_zero.credit[name])
+
+
+@pytest.mark.parametrize("form", ["components", "examples"])
+@pytest.mark.parametrize("case", ["elbo-2", "linear-and-function", "opaque-everywhere"])
+def test_weighted_objective(case, form):
+    """Unbiased for it by enumeration, value and gradient, with baselines far from zero: one
+    component has a scalar, one a number an example, the others none; or the examples have one."""
+    case = CASES[case]()
+    first, second = (part.name for part in case.graph.objective[:2])
+    per_example = jnp.array([0.3, -2.0])
+    weights = {first: 0.7, second: per_example} if form == "components" else per_example
+    exact = hnca.exact_gradient(case.graph, reward=case.world, weights=weights, **case.context)
+    sample, rewards, probability = every_sample(case)
+    repeated = jnp.repeat(per_example, sample.batch // 2)
+
+    def estimate(sample, pair):
+        rewards, mine = pair
+        weights = {first: 0.7, second: mine} if form == "components" else mine
+
+        def of(estimator):
+            state = frozen(estimator.init(case.graph))
+            made, _ = estimator(case.graph, sample, state, reward=rewards, weights=weights)
+            return made.value, made.grads
+
+        return {name: of(ESTIMATORS[name]) for name in ("reinforce", "hnca")}
+
+    results = of_single_samples(estimate, sample, (rewards, repeated))
+    for name, estimated in results.items():
+        assert_trees_close(expectation(estimated, probability), exact, name)
+    plain = hnca.exact_gradient(case.graph, reward=case.world, **case.context)
+    assert abs(plain[0] - exact[0]) > 0.01

@@ -2,6 +2,8 @@
 
 from .baselines import AbstractBaseline as AbstractBaseline
 from .baselines import MovingAverage as MovingAverage
+from .bounds import log_weights as log_weights
+from .bounds import multi_sample_bound as multi_sample_bound
 from .credit import Estimate as Estimate
 from .credit import gradient_variance as gradient_variance
 from .credit import parameter_counts as parameter_counts
@@ -14,6 +16,7 @@ from .estimators import LocalExpectation as LocalExpectation
 from .estimators import Reinforce as Reinforce
 from .estimators import StraightThrough as StraightThrough
 from .estimators import make_estimator as make_estimator
+from .exact import World as World
 from .exact import configurations as configurations
 from .exact import exact_gradient as exact_gradient
 from .graph import AbstractComponent as AbstractComponent
@@ -30,6 +33,7 @@ from .units import AbstractLayer as AbstractLayer
 from .units import Affine as Affine
 from .units import Bernoulli as Bernoulli
 from .units import Categorical as Categorical
+from .units import Fixed as Fixed
 from .units import Readout as Readout
 
 __version__ = "0.1.0"

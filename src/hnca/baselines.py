@@ -38,7 +38,8 @@ class NoBaseline(AbstractBaseline):
 
 
 class MovingAverage(AbstractBaseline):
-    """Exponential moving average of the signal's batch mean, from 0, updated after use."""
+    """Exponential moving average of the signal's batch mean, from 0, updated after use. A mean
+    that is not finite is passed over: one NaN would stay in the average for good."""
 
     decay: int | float = eqx.field(default=0.99, static=True)
 
@@ -53,4 +54,6 @@ class MovingAverage(AbstractBaseline):
         return state
 
     def update(self, state: PyTree, signal: Float[Array, " B"]) -> PyTree:
-        return self.decay * state + (1 - self.decay) * jnp.mean(signal)
+        mean = jnp.mean(signal)
+        moved = self.decay * state + (1 - self.decay) * mean
+        return jnp.where(jnp.isfinite(mean), moved, state)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from .graph import Graph, Node, Sample, entropy_name
+from .graph import AbstractComponent, Graph, Node, Sample, entropy_name
 from .kernels import bernoulli_flip, bernoulli_switch, softmax_flip
 from .units import AbstractLayer, Affine, Bernoulli, Categorical
 
@@ -58,10 +58,27 @@ class Counterfactuals:
         """Change of any function of the expanded values of `name`."""
         return function_change(function, self.graph[name].layer, self.sample[name])
 
+    def value(self, component: AbstractComponent, name: str) -> Table:
+        """Change of a component that is a function of its inputs' values and of nothing else: it
+        is shown nothing else, so that what it reads besides is missed, not taken for constant."""
+        sample, inputs = self.sample, self.graph.structure.inputs[component.name]
+        unknown = jnp.full_like(sample.log_prob, jnp.nan)
+
+        def value(units: Array) -> Float[Array, " B"]:
+            seen = {each: sample[each] for each in inputs} | {name: units}
+            try:
+                return component.value(self.graph, Sample(seen, {}, unknown))
+            except KeyError as error:
+                who, what = f"{type(component).__name__} '{component.name}'", "no input of it"
+                detail = f"reads {error}, {what}: name it in `inputs`, or write `change`"
+                raise ValueError(f"{who} {detail}") from error
+
+        return value_change(value, self.graph[name].layer, sample[name])
+
     def _policy(self, child: str, name: str) -> list[Table]:
         """The tables of a child's policy: log-probability, and entropy if the objective has it."""
         if (child, name) not in self._policies:
-            wanted = any(part.name == entropy_name(child) for part in self.graph.objective)
+            wanted = entropy_name(child) in self.graph.structure.inputs
             tables = self._layer(self.graph[child], name, with_entropy=wanted)
             self._policies[child, name] = tables
         return self._policies[child, name]
@@ -80,17 +97,19 @@ class Counterfactuals:
         weight = self._columns(child.logits, node.parents, name)
         dtype = jnp.promote_types(jnp.result_type(logits, weight), jnp.float32)
         logits, weight = logits.astype(dtype), weight.astype(dtype)
+        # the kernels know these two by heart, but not what a subclass may have overridden
+        stock = {type(child), type(parent)} <= {Bernoulli, Categorical}
         match child, parent:
-            case Bernoulli(), Bernoulli():
+            case Bernoulli(), Bernoulli() if stock:
                 moves, sign = _flip(weight, parent, taken)
                 fired = child.fired(values).astype(dtype)
                 flips = bernoulli_flip(logits, fired, moves, sign, with_entropy)
                 return [_flip_table(flip, parent, taken) for flip in flips]
-            case Bernoulli(), Categorical():
+            case Bernoulli(), Categorical() if stock:
                 by_category = weight.reshape(-1, parent.units, parent.categories).swapaxes(1, 2)
                 fired, category = child.fired(values).astype(dtype), parent.choice(taken)
                 return bernoulli_switch(logits, fired, by_category, category, with_entropy)
-            case Categorical(), Bernoulli():
+            case Categorical(), Bernoulli() if stock:
                 moves, sign = _flip(weight, parent, taken)
                 by_unit = moves.reshape(child.units, child.categories, -1)
                 flip = softmax_flip(logits, child.choice(values), by_unit, sign)
@@ -149,13 +168,36 @@ def function_change(
 ) -> Table:
     """Change of any function of a layer's expanded values. It costs an evaluation of the function
     for each other value of each unit, `CANDIDATES_AT_ONCE` at a time."""
-    expanded, choice = layer.expand(values), layer.choice(values)
-    actual, others = function(expanded), layer.choices - 1
+    expanded = layer.expand(values)
+    assigned = lambda unit, to: function(layer.assign(expanded, unit, to))
+    return _evaluated(assigned, function(expanded), layer, layer.choice(values))
+
+
+def value_change(
+    function: Callable[[Array], Float[Array, " B"]], layer: AbstractLayer, values: Array
+) -> Table:
+    """The same of any function of a layer's values as a `Sample` has them."""
+    choice = layer.choice(values)
+
+    def assigned(unit: Int[Array, ""], to: Int[Array, " B"]) -> Float[Array, " B"]:
+        return function(layer.chosen(choice.at[:, unit].set(to)).astype(values.dtype))
+
+    return _evaluated(assigned, function(values), layer, choice)
+
+
+def _evaluated(
+    assigned: Callable[[Int[Array, ""], Int[Array, " B"]], Float[Array, " B"]],
+    actual: Float[Array, " B"],
+    layer: AbstractLayer,
+    choice: Int[Array, "B U"],
+) -> Table:
+    """What comes of each other choice of each unit, one evaluation each, less what was."""
+    others = layer.choices - 1
 
     def change(candidate: Int[Array, ""]) -> Float[Array, " B"]:
         unit, other = candidate // others, candidate % others
         to = _other_choices(choice[:, unit], layer)[other]
-        return function(layer.assign(expanded, unit, to)) - actual
+        return assigned(unit, to) - actual
 
     changes = jax.lax.map(change, jnp.arange(layer.units * others), batch_size=CANDIDATES_AT_ONCE)
     return _placed(changes.reshape(layer.units, others, -1).transpose(1, 2, 0), choice)

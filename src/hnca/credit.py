@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from .graph import Graph, Node, Sample
+from .graph import AbstractComponent, Graph, Node, Sample
 from .units import AbstractLayer, Affine, Readout
 
 PARAMETERS_AT_ONCE = 2**22  # in all the per-example gradients that are in memory together
@@ -25,6 +25,7 @@ class Estimate(NamedTuple):
     # Further samples of a method that credits them, too (loo-independent). The gradient is then
     # the sum over all samples, and `credit` no more than the sample's own share of it.
     others: tuple[tuple[Sample, Credit], ...] = ()
+    weights: dict[str, Float[Array, " B"]] | None = None  # of components, by their names
 
 
 def direct_credit(graph: Graph, sample: Sample) -> Credit:
@@ -52,7 +53,7 @@ def gradients(graph: Graph, assigned: Sequence[tuple[Sample, Credit]]) -> Graph:
         for name, node in graph.conditionals.items():
             total += _credited_logits(node.layer, _seen(graph, node, name, assigned))
         for component in graph.objective:
-            if component.differentiated:
+            if component.has_parameters:
                 total += jnp.sum(component.value(graph, sample))
         return total / sample.batch
 
@@ -77,8 +78,8 @@ def gradient_variance(
 
     def variance(name: str) -> Float[Array, ""]:
         if name not in conditionals:
-            value = lambda component, sample: jnp.sum(component.value(graph, sample))
-            return _per_example_variance(value, components[name], sample, parts[name])
+            weight = (estimate.weights or {}).get(name)
+            return _component_variance(graph, components[name], sample, weight, parts[name])
         node = conditionals[name]
         seen = _seen(graph, node, name, assigned)
         return _layer_variance(node.layer, seen, means[name].layer)
@@ -89,7 +90,7 @@ def gradient_variance(
 def parameter_counts(graph: Graph) -> dict[str, int]:
     """How many parameters each layer has, and each component with parameters of its own."""
     modules = {name: node.layer for name, node in graph.conditionals.items()}
-    modules |= {part.name: part for part in graph.objective if part.differentiated}
+    modules |= {part.name: part for part in graph.objective if part.has_parameters}
     counts = {name: _size(module) for name, module in modules.items()}
     return {name: count for name, count in counts.items() if count}
 
@@ -147,6 +148,21 @@ def _affine_variance(seen: Seen, mean: PyTree) -> Float[Array, ""]:
     squares = [inner(c, d) * (inner(x, y) + 1) for c, x in pairs for d, y in pairs]
     square_of_mean = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(mean))
     return jnp.maximum(jnp.mean(sum(squares)) - square_of_mean, 0)
+
+
+def _component_variance(
+    graph: Graph,
+    component: AbstractComponent,
+    sample: Sample,
+    weight: Float[Array, " B"] | None,
+    mean: AbstractComponent,
+) -> Float[Array, ""]:
+    """The same for the parameters of a component, which may have a weight."""
+    if weight is None:
+        value = lambda component, sample: jnp.sum(component.value(graph, sample))
+        return _per_example_variance(value, component, sample, mean)
+    value = lambda component, pair: jnp.vdot(pair[1], component.value(graph, pair[0]))
+    return _per_example_variance(value, component, (sample, weight), mean)
 
 
 def _per_example_variance(

@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num
 
 from .graph import Graph, Sample
-from .validation import checked_arrays
+from .validation import checked_arrays, checked_weights
+from .weights import Weights
 
 LIMIT = 2**18  # configurations of all units together
 
@@ -33,7 +34,12 @@ def configurations(graph: Graph) -> dict[str, Num[Array, "N ..."]]:
 
 
 def exact_gradient(
-    graph: Graph, /, *, reward: World | None = None, **context: ArrayLike
+    graph: Graph,
+    /,
+    *,
+    reward: World | None = None,
+    weights: Weights | None = None,
+    **context: ArrayLike,
 ) -> tuple[Float[Array, ""], Graph]:
     """The expected objective, averaged over the examples of the context, and its gradient.
 
@@ -41,28 +47,35 @@ def exact_gradient(
     at a time, in the precision of the parameters: the batch of that sample is the configurations
     of one example. So what the answer depends on must be in the sample: for labels `y`, list them
     among the parents, `Reward("reward", parents=["action", "y"])`, and pass them as context.
+    `weights` are those of `graph.value`.
     """
     arrays = checked_arrays(context, graph.context_names, graph.node_names)
-    return _enumerate(graph, reward, configurations(graph), arrays)
+    batch = len(next(iter(arrays.values()))) if arrays else 1
+    checked = checked_weights(weights, list(graph.structure.inputs), batch)
+    return _enumerate(graph, reward, configurations(graph), arrays, checked)
 
 
 @eqx.filter_jit
 def _enumerate(
-    graph: Graph, reward: World | None, everything: dict[str, Array], context: dict[str, Array]
+    graph: Graph,
+    reward: World | None,
+    everything: dict[str, Array],
+    context: dict[str, Array],
+    weights: dict[str, Array],
 ) -> tuple[Float[Array, ""], Graph]:
     count = len(next(iter(everything.values())))
     batch = len(next(iter(context.values()))) if context else 1
 
-    def expectation(graph: Graph, example: dict[str, Array]) -> Float[Array, ""]:
+    def expectation(graph: Graph, example: dict[str, Array], weights) -> Float[Array, ""]:
         repeated = {k: jnp.broadcast_to(v[None], (count, *v.shape)) for k, v in example.items()}
         sample = graph.observe(**everything, **repeated)
         answer = None if reward is None else jax.lax.stop_gradient(reward(sample))
-        return jnp.vdot(jnp.exp(sample.log_prob), graph.value(sample, answer))
+        return jnp.vdot(jnp.exp(sample.log_prob), graph.value(sample, answer, weights))
 
     def add(total, example):
-        one = eqx.filter_value_and_grad(expectation)(graph, example)
+        one = eqx.filter_value_and_grad(expectation)(graph, *example)
         return jax.tree.map(lambda t, o: t + o / batch, total, one), None
 
     start = jnp.zeros(()), jax.tree.map(jnp.zeros_like, eqx.filter(graph, eqx.is_inexact_array))
-    total, _ = jax.lax.scan(add, start, context, length=batch)
+    total, _ = jax.lax.scan(add, start, (context, weights), length=batch)
     return total

@@ -3,22 +3,26 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Num, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, Num, PRNGKeyArray, PyTree
 
-from .units import AbstractLayer
+from .structure import Structure
+from .units import AbstractLayer, Fixed, maps_of
 from .validation import (
     check_unique,
+    check_untied,
     check_width,
     checked_arrays,
     checked_names,
     checked_rewards,
+    checked_weights,
     parents_first,
     quoted,
+    warn_untrained,
 )
 
 if TYPE_CHECKING:
@@ -56,37 +60,58 @@ class Sample(eqx.Module):
 
 
 class AbstractComponent(eqx.Module):
-    """A function component: one term of the objective. Not a node."""
+    """A function component: one term of the objective. Not a node.
+
+    One of your own needs a `name`, the `parents` whose values it is a function of, and `value`.
+    The rest is for a component that has a faster way (`change`), that reads more than the values
+    of its parents (`inputs`, `direct_credit`), or that has layers of its own (`conditionals`).
+    """
 
     name: eqx.AbstractVar[str]
-    opaque: eqx.AbstractClassVar[bool]  # its value comes from outside, for this sample only
-    differentiated: eqx.AbstractClassVar[bool]  # it has parameters outside the `conditionals`
-
-    @abstractmethod
-    def inputs(self, graph: "Graph") -> tuple[str, ...]:
-        """The nodes and context arrays that it is a function of."""
-
-    @abstractmethod
-    def check(self, graph: "Graph", widths: Mapping[str, int]) -> None:
-        """Refuses a graph that it does not fit. `widths` has those of context arrays too, once
-        there are some."""
+    opaque: ClassVar[bool] = False  # its value comes from outside, for this sample only
 
     @abstractmethod
     def value(self, graph: "Graph", sample: Sample) -> Float[Array, " B"]:
         """Its value for the sample."""
 
-    @abstractmethod
+    def inputs(self, graph: "Graph") -> tuple[str, ...]:
+        """The nodes and context arrays that it is a function of."""
+        parents = getattr(self, "parents", None)
+        if parents is None:
+            kind = type(self).__name__
+            raise TypeError(f"{kind} '{self.name}' needs `parents`, or a method `inputs(graph)`")
+        return checked_names(f"{type(self).__name__} '{self.name}'", parents)
+
+    def check(self, graph: "Graph", widths: Mapping[str, int]) -> None:
+        """Refuses a graph that it does not fit. `widths` has those of context arrays too, once
+        there are some."""
+
+    def check_values(self, graph: "Graph", arrays: Mapping[str, Array]) -> None:
+        """Refuses values of context arrays that it cannot score, where they can be seen."""
+
     def change(self, tables: "Counterfactuals", name: str) -> Float[Array, "V B U"]:
         """By how much its value would change, had one unit of the node `name` taken another
-        value and all else stayed: f_unit(v) - f, for every unit and every v."""
+        value and all else stayed: f_unit(v) - f, for every unit and every v. By default `value`
+        is evaluated for each of them, on a sample that has the values of the inputs only."""
+        return tables.value(self, name)
 
-    @abstractmethod
     def conditionals(self) -> dict[str, Node]:
         """Layers of its own, by the name under which they get credit."""
+        return {}
 
-    @abstractmethod
     def direct_credit(self, graph: "Graph", sample: Sample) -> dict[str, Float[Array, "B ..."]]:
         """d value / d logits, where it depends on logits directly (right-hand term of Eq. 4)."""
+        return {}
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether it has parameters of its own, outside the `conditionals`."""
+        inside = {id(leaf) for leaf in _parameters(self.conditionals())}
+        return any(id(leaf) not in inside for leaf in _parameters(self))
+
+
+def _parameters(tree: PyTree) -> list[Array]:
+    return jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
 
 
 def entropy_name(of: str) -> str:
@@ -103,15 +128,19 @@ class Graph(eqx.Module):
 
     nodes: tuple[Node, ...]  # parents before children
     objective: tuple[AbstractComponent, ...]
+    structure: Structure = eqx.field(static=True)  # of names: who reads what
 
     def __init__(self, nodes: Sequence[Node], objective: Sequence[AbstractComponent] = ()):
         self.objective = tuple(objective)
         check_unique([part.name for part in [*nodes, *objective]])
-        order = parents_first({node.name: node.parents for node in nodes})
-        self.nodes = tuple(sorted(nodes, key=lambda node: order.index(node.name)))
+        by_name = {node.name: node for node in nodes}
+        order = parents_first({name: node.parents for name, node in by_name.items()})
+        self.nodes = tuple(by_name[name] for name in order)
+        parents = {node.name: node.parents for node in self.nodes}
+        self.structure = Structure(parents, {})  # what a component reads may depend on the nodes
+        self.structure = Structure(parents, {part.name: part.inputs(self) for part in objective})
         self._check_widths({})
-        for name, node in self.conditionals.items():
-            node.layer.check_logits(f"'{name}'")
+        self._check_layers()
 
     def _check_widths(self, context_widths: dict[str, int]) -> None:
         widths = {node.name: node.layer.width for node in self.nodes} | context_widths
@@ -120,22 +149,51 @@ class Graph(eqx.Module):
         for component in self.objective:
             component.check(self, widths)
 
+    def _check_context(self, arrays: Mapping[str, Array]) -> None:
+        try:
+            self._check_widths({name: math.prod(array.shape[1:]) for name, array in arrays.items()})
+        except ValueError as error:
+            for name, array in arrays.items():
+                if array.ndim == 1:
+                    hint = f"'{name}' has shape {list(array.shape)}: is its batch axis missing?"
+                    raise ValueError(f"{error}; {hint}") from None
+            raise
+
+    def _check_layers(self) -> None:
+        parts = [*self.nodes, *self.objective]
+        check_untied({part.name: part for part in parts})
+        for name, node in self.conditionals.items():
+            node.layer.check_logits(f"'{name}'")
+            who = f"node '{name}'" if name in self.structure.place else f"'{name}'"
+            for what, map in maps_of(node.layer).items():
+                if not isinstance(map, Fixed):
+                    warn_untrained(who, what, map)
+
     # Forward
 
-    @eqx.filter_jit
     def sample(self, key: PRNGKeyArray, /, **context: ArrayLike) -> Sample:
         """Forward pass: a value for every unit. Without any context, a batch of one."""
-        keys = dict(zip(self.node_names, jax.random.split(key, len(self.nodes)), strict=True))
         arrays = checked_arrays(context, self.context_names, self.node_names)
+        self._check_values(arrays)
+        return self._draw(key, arrays)
+
+    @eqx.filter_jit
+    def _draw(self, key: PRNGKeyArray, arrays: Mapping[str, Array]) -> Sample:
+        keys = dict(zip(self.node_names, jax.random.split(key, len(self.nodes)), strict=True))
         return self._forward(
             arrays, lambda node, logits: node.layer.sample(logits, keys[node.name])
         )
+
+    def _check_values(self, arrays: Mapping[str, Array]) -> None:
+        for component in self.objective:
+            component.check_values(self, arrays)
 
     def observe(self, /, **values: ArrayLike) -> Sample:
         """The record of a forward pass that gave these values of the context and all nodes."""
         arrays = checked_arrays(values, self.context_names + self.node_names, self.node_names)
         for node in self.nodes:
             arrays[node.name] = node.layer.as_values(arrays[node.name], node.name)
+        self._check_values(arrays)
         return self._replay(arrays)
 
     @eqx.filter_jit
@@ -143,19 +201,17 @@ class Graph(eqx.Module):
         return self._forward(arrays, lambda node, _: arrays[node.name])
 
     def _forward(self, arrays: Mapping[str, Array], pick: Callable[[Node, Array], Array]) -> Sample:
-        context = {name: arrays[name] for name in self.context_names}
-        self._check_widths({name: math.prod(array.shape[1:]) for name, array in context.items()})
-        batch = len(next(iter(arrays.values()))) if arrays else 1
-        sample = Sample(context, {}, jnp.zeros(batch))
+        self._refuse_replaced()
+        values = {name: arrays[name] for name in self.context_names}
+        self._check_context(values)
+        log_prob = jnp.zeros(len(next(iter(arrays.values()))) if arrays else 1)
+        logits: dict[str, Array] = {}
+        so_far = Sample(values, logits, log_prob)  # a view: it sees what is added below
         for node in self.nodes:
-            logits = node.layer(self.features(sample, node.parents))
-            values = pick(node, logits)
-            sample = Sample(
-                {**sample.values, node.name: values},
-                {**sample.logits, node.name: logits},
-                sample.log_prob + node.layer.log_prob(logits, values),
-            )
-        return sample
+            logits[node.name] = node.layer(self.features(so_far, node.parents))
+            values[node.name] = pick(node, logits[node.name])
+            log_prob += node.layer.log_prob(logits[node.name], values[node.name])
+        return Sample(values, logits, log_prob)
 
     def resample(
         self, key: PRNGKeyArray, sample: Sample, name: str, values: Num[Array, "B ..."]
@@ -163,9 +219,9 @@ class Graph(eqx.Module):
         """The sample with other values of one node, and all that descends from it drawn anew."""
         changed, drawn, logits = {name}, sample.values | {name: values}, dict(sample.logits)
         keys = jax.random.split(key, len(self.nodes))
+        so_far = Sample(drawn, logits, sample.log_prob)  # a view: it sees what is added below
         for node, node_key in zip(self.nodes, keys, strict=True):
             if changed.intersection(node.parents):
-                so_far = Sample(drawn, logits, sample.log_prob)
                 logits[node.name] = node.layer(self.features(so_far, node.parents))
                 drawn[node.name] = node.layer.sample(logits[node.name], node_key)
                 changed.add(node.name)
@@ -182,7 +238,7 @@ class Graph(eqx.Module):
     def expand(self, sample: Sample, name: str) -> Float[Array, "B ..."]:
         """The named values as children and functions see them: categories one-hot."""
         values = sample[name]
-        if name in self.node_names:
+        if name in self.structure.place:
             return self[name].layer.expand(values)
         return values.astype(jnp.result_type(values, float))
 
@@ -199,29 +255,35 @@ class Graph(eqx.Module):
         return rewards | {component.name: component.value(self, sample) for component in known}
 
     def value(
-        self, sample: Sample, reward: ArrayLike | Mapping[str, ArrayLike] | None = None
+        self,
+        sample: Sample,
+        reward: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        weights: ArrayLike | Mapping[str, ArrayLike] | None = None,
     ) -> Float[Array, " B"]:
-        """The objective, summed over its components."""
-        return sum(self.component_values(sample, reward).values(), jnp.zeros(sample.batch))
+        """The objective, summed over its components. `weights` has what each of the named
+        components counts, a number or one an example `[B]`; the others count once. An array `[B]`
+        instead of a mapping is the weight of each example, whatever the component."""
+        values = self.component_values(sample, reward)
+        checked = checked_weights(weights, list(self.structure.inputs), sample.batch)
+        values |= {name: weight * values[name] for name, weight in checked.items()}
+        return sum(values.values(), jnp.zeros(sample.batch))
 
     # Who is whose ancestor
 
     def __getitem__(self, name: str) -> Node:
-        by_name = {node.name: node for node in self.nodes}
-        if name not in by_name:
-            raise KeyError(f"no node '{name}'; the nodes are {quoted(by_name)}")
-        return by_name[name]
+        place = self.structure.place.get(name)
+        if place is None:
+            raise KeyError(f"no node '{name}'; the nodes are {quoted(self.node_names)}")
+        return self.nodes[place]
 
     @property
     def node_names(self) -> tuple[str, ...]:
-        return tuple(node.name for node in self.nodes)
+        return self.structure.nodes
 
     @property
     def context_names(self) -> tuple[str, ...]:
         """Every name that something reads and that is no node's."""
-        read = [*(node.parents for node in self.nodes), *(f.inputs(self) for f in self.objective)]
-        names = dict.fromkeys(name for names in read for name in names)
-        return tuple(name for name in names if name not in self.node_names)
+        return self.structure.context
 
     @property
     def conditionals(self) -> dict[str, Node]:
@@ -232,21 +294,24 @@ class Graph(eqx.Module):
         return layers
 
     def children(self, name: str) -> tuple[str, ...]:
-        return tuple(node.name for node in self.nodes if name in node.parents)
+        return self.structure.children[name]
 
     def ancestors(self, component: AbstractComponent) -> frozenset[str]:
         """The nodes that the component depends on, directly or through others."""
-        found = set(component.inputs(self))
-        for node in reversed(self.nodes):
-            if node.name in found:
-                found.update(node.parents)
-        return frozenset(found.intersection(self.node_names))
+        return self.structure.ancestors[component.name]
 
     def downstream(self, name: str) -> tuple[AbstractComponent, ...]:
         """The components that depend on the node, directly or through others."""
-        return tuple(part for part in self.objective if name in self.ancestors(part))
+        names = set(self.structure.downstream[name])
+        return tuple(part for part in self.objective if part.name in names)
 
     def mediators(self, name: str, component: AbstractComponent) -> tuple[str, ...]:
         """The children of a node from which the component can be reached (ch^i in the paper)."""
-        ancestors = self.ancestors(component)
-        return tuple(child for child in self.children(name) if child in ancestors)
+        return self.structure.mediators(name, component.name)
+
+    def _refuse_replaced(self) -> None:
+        """The structure is that of the nodes and components that the graph was made of."""
+        parents = {node.name: node.parents for node in self.nodes}
+        names = [part.name for part in self.objective]
+        if parents != self.structure.parents or names != list(self.structure.inputs):
+            raise ValueError("nodes or components were replaced in a graph: make a new Graph")

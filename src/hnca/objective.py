@@ -20,17 +20,13 @@ class Reward(AbstractComponent):
     name: str = eqx.field(static=True)
     parents: tuple[str, ...] = eqx.field(static=True)
     opaque: ClassVar[bool] = True
-    differentiated: ClassVar[bool] = False
 
     def __init__(self, name: str, parents: Sequence[str]):
         self.name = name
         self.parents = checked_names(f"Reward '{name}'", parents)
 
-    def inputs(self, graph: Graph) -> tuple[str, ...]:
-        return self.parents
-
     def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
-        if not set(self.parents).intersection(graph.node_names):
+        if not any(name in graph.structure.place for name in self.parents):
             names, nodes = quoted(self.parents), quoted(graph.node_names)
             raise ValueError(f"Reward '{self.name}': no node among {names}; the nodes are {nodes}")
 
@@ -40,26 +36,20 @@ class Reward(AbstractComponent):
     def change(self, tables: Counterfactuals, name: str) -> Float[Array, "V B U"]:
         raise ValueError(f"Reward '{self.name}' has no counterfactual: it is opaque")
 
-    def conditionals(self) -> dict[str, Node]:
-        return {}
-
-    def direct_credit(self, graph: Graph, sample: Sample) -> dict[str, Float[Array, "B ..."]]:
-        return {}
-
 
 class LogProb(AbstractComponent):
     """log p(of | given) under a layer of its own, as in the decoder of a VAE (Eq. 7).
 
     `of` is a node or a context array. Its layer gets credit under the name `p:of`. The values of
-    a context array are taken as they are: for Bernoulli units they must lie between the two values
-    of the coding (pixels of 0 to 255 would be no probabilities, and nothing here would say so).
+    a context array are targets: for Bernoulli units between the two values of the coding, for
+    categorical units a category's index. `sample` and `observe` refuse others where they can see
+    them. Under jit nobody can: an impossible category then makes value and credit NaN, and targets
+    of Bernoulli units are taken as they are (pixels of 0 to 255 are no probabilities).
     """
 
     layer: AbstractLayer
     of: str = eqx.field(static=True)
     given: tuple[str, ...] = eqx.field(static=True)
-    opaque: ClassVar[bool] = False
-    differentiated: ClassVar[bool] = False
 
     def __init__(self, of: str, layer: AbstractLayer, given: Sequence[str] = ()):
         self.of, self.layer = of, layer
@@ -79,13 +69,17 @@ class LogProb(AbstractComponent):
 
     def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
         check_width(f"LogProb '{self.of}'", self.layer.inputs, self.given, widths)
-        wanted = _coding(graph[self.of].layer) if self.of in graph.node_names else None
+        wanted = _coding(graph[self.of].layer) if self.of in graph.structure.place else None
         if wanted and wanted != _coding(self.layer):
             got = _coding(self.layer)
             raise ValueError(f"LogProb '{self.of}': its layer is {got}, but the node is {wanted}")
         if not wanted and widths.get(self.of, self.layer.units) != self.layer.units:
             sizes = f"has {self.layer.units} units, but the array has {widths[self.of]}"
             raise ValueError(f"LogProb '{self.of}': its layer {sizes}")
+
+    def check_values(self, graph: Graph, arrays: Mapping[str, Array]) -> None:
+        if self.of in graph.structure.context:
+            self.layer.check_target(arrays[self.of], self.of)
 
     def _logits(self, graph: Graph, sample: Sample) -> Float[Array, "B ..."]:
         return self.layer(graph.features(sample, self.given))
@@ -115,8 +109,6 @@ class Entropy(AbstractComponent):
     of the node's own logits, but not of the node's value."""
 
     of: str = eqx.field(static=True)
-    opaque: ClassVar[bool] = False
-    differentiated: ClassVar[bool] = False
 
     def __init__(self, of: str):
         self.of = of
@@ -126,10 +118,10 @@ class Entropy(AbstractComponent):
         return entropy_name(self.of)
 
     def inputs(self, graph: Graph) -> tuple[str, ...]:
-        return graph[self.of].parents if self.of in graph.node_names else ()
+        return graph[self.of].parents if self.of in graph.structure.place else ()
 
     def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
-        if self.of not in graph.node_names:
+        if self.of not in graph.structure.place:
             nodes = quoted(graph.node_names)
             raise ValueError(f"Entropy '{self.of}': no such node; the nodes are {nodes}")
 
@@ -138,9 +130,6 @@ class Entropy(AbstractComponent):
 
     def change(self, tables: Counterfactuals, name: str) -> Float[Array, "V B U"]:
         return tables.entropy(self.of, name)
-
-    def conditionals(self) -> dict[str, Node]:
-        return {}
 
     def direct_credit(self, graph: Graph, sample: Sample) -> dict[str, Float[Array, "B ..."]]:
         total_entropy = lambda logits: jnp.sum(graph[self.of].layer.entropy(logits))
@@ -158,8 +147,6 @@ class Linear(AbstractComponent):
     activation: Callable
     name: str = eqx.field(static=True)
     parents: tuple[str, ...] = eqx.field(static=True)
-    opaque: ClassVar[bool] = False
-    differentiated: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -175,9 +162,6 @@ class Linear(AbstractComponent):
         self.activation = as_module(activation)
         self.parents = checked_names(f"Linear '{name}'", parents)
 
-    def inputs(self, graph: Graph) -> tuple[str, ...]:
-        return self.parents
-
     def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
         inputs = self.map.weight.shape[1]
         check_width(f"Linear '{self.name}'", inputs, self.parents, widths)
@@ -191,12 +175,6 @@ class Linear(AbstractComponent):
     def change(self, tables: Counterfactuals, name: str) -> Float[Array, "V B U"]:
         return tables.activation(self.map, self._total, self.parents, name)
 
-    def conditionals(self) -> dict[str, Node]:
-        return {}
-
-    def direct_credit(self, graph: Graph, sample: Sample) -> dict[str, Float[Array, "B ..."]]:
-        return {}
-
 
 class Function(AbstractComponent):
     """Any JAX function of its parents' values: `fn(first, second, ...) -> [B]`, with one argument
@@ -209,16 +187,11 @@ class Function(AbstractComponent):
     fn: Callable
     name: str = eqx.field(static=True)
     parents: tuple[str, ...] = eqx.field(static=True)
-    opaque: ClassVar[bool] = False
-    differentiated: ClassVar[bool] = True
 
     def __init__(self, name: str, fn: Callable, parents: Sequence[str]):
         self.name = name
         self.fn = as_module(fn)
         self.parents = checked_names(f"Function '{name}'", parents)
-
-    def inputs(self, graph: Graph) -> tuple[str, ...]:
-        return self.parents
 
     def check(self, graph: Graph, widths: Mapping[str, int]) -> None:
         if not self.parents:
@@ -235,7 +208,7 @@ class Function(AbstractComponent):
         return self._of(self._arguments(graph, sample), sample.batch)
 
     def _arguments(self, graph: Graph, sample: Sample) -> dict[str, Num[Array, "B ..."]]:
-        nodes = graph.node_names
+        nodes = graph.structure.place
         return {
             name: graph.expand(sample, name) if name in nodes else sample[name]
             for name in self.parents
@@ -246,12 +219,6 @@ class Function(AbstractComponent):
         return tables.function(
             lambda units: self._of(arguments | {name: units}, tables.sample.batch), name
         )
-
-    def conditionals(self) -> dict[str, Node]:
-        return {}
-
-    def direct_credit(self, graph: Graph, sample: Sample) -> dict[str, Float[Array, "B ..."]]:
-        return {}
 
 
 def _coding(layer: AbstractLayer) -> str:

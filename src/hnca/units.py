@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num, PRNGKeyArray
 
 from .kernels.bernoulli import entropy as bernoulli_entropy
-from .validation import check_choices, check_shape
+from .validation import check_between, check_choices, check_coding, check_shape
 
 
 class Affine(eqx.Module):
@@ -51,8 +51,8 @@ class Readout(eqx.Module):
         return self.affine(self.features(x))
 
 
-class Fixed(eqx.Module):
-    """A function without parameters, kept out of the leaves of the model."""
+class Plain(eqx.Module):
+    """A function that is no module, kept out of the leaves of the model."""
 
     function: Callable = eqx.field(static=True)
 
@@ -60,10 +60,25 @@ class Fixed(eqx.Module):
         return self.function(*args)
 
 
+class Fixed(eqx.Module):
+    """A map that is not trained, and is not meant to be: `logits=Fixed(function)`. What the
+    function closes over stays as it is."""
+
+    function: Callable = eqx.field(static=True)
+
+    def __init__(self, function: Callable):
+        if jax.tree.leaves(eqx.filter(function, eqx.is_array)):
+            raise ValueError("Fixed: this map has arrays among its leaves; pass a plain function")
+        self.function = function
+
+    def __call__(self, *args):
+        return self.function(*args)
+
+
 def as_module(function: Callable) -> Callable:
-    """The function itself if it is a pytree (a module), else its `Fixed` wrapping."""
+    """The function itself if it is a pytree (a module), else its `Plain` wrapping."""
     is_leaf = jax.tree.structure(function) == jax.tree.structure(0)
-    return Fixed(function) if is_leaf else function
+    return Plain(function) if is_leaf else function
 
 
 class AbstractLayer(eqx.Module):
@@ -97,8 +112,12 @@ class AbstractLayer(eqx.Module):
         """The values in the layer's own shape and type, or an error that names `name`."""
 
     @abstractmethod
+    def check_target(self, values: Num[Array, "B ..."], name: str) -> None:
+        """Refuses values that `log_prob` could not be of, where they can be seen."""
+
+    @abstractmethod
     def choice(self, values: Num[Array, "B ..."]) -> Int[Array, "B U"]:
-        """The places of the values among the V choices."""
+        """The places of the values among the V choices; V for what is none of them."""
 
     @abstractmethod
     def chosen(self, choices: Int[Array, "B U"]) -> Num[Array, "B ..."]:
@@ -188,8 +207,7 @@ class Bernoulli(AbstractLayer):
         drawn from `key`. Where the layer is the child of another, HNCA has fast tables for the
         default; any other map is evaluated once for each other value of each unit of the parent,
         a few at a time."""
-        if len(values) != 2 or values[0] == values[1]:
-            raise ValueError(f"Bernoulli: values must be two different numbers, not {values}")
+        check_coding(values)
         self.inputs, self.units = inputs, units
         self.values = (values[0], values[1])
         self.logits = _logits_map("Bernoulli", logits, inputs, units, key)
@@ -215,6 +233,9 @@ class Bernoulli(AbstractLayer):
         check_shape(name, values, (self.units,))
         check_choices(name, values, self.values)
         return values.astype(jnp.result_type(values, float))
+
+    def check_target(self, values, name):
+        check_between(name, values, self.values)
 
     def choice(self, values):
         return (self.fired(values) > 0.5).astype(int)
@@ -309,14 +330,24 @@ class Categorical(AbstractLayer):
         check_choices(name, values, range(self.categories))
         return values.astype(int)
 
+    def check_target(self, values, name):
+        check_choices(name, values, range(self.categories))
+
     def choice(self, values):
-        return values.reshape(-1, self.units).astype(int)
+        """An impossible label, which jit cannot refuse, is out of range and so scores NaN: not
+        the last category's score for -1, nor that of 1 for 1.9."""
+        labels = values.reshape(-1, self.units)
+        choice = labels.astype(int)
+        possible = (choice >= 0) & (choice < self.categories) & (choice == labels)
+        return jnp.where(possible, choice, self.categories)
 
     def chosen(self, choices):
         return choices.reshape(-1, *self._values_shape)
 
     def expand(self, values):
-        return jax.nn.one_hot(self.choice(values), self.categories)
+        choice = self.choice(values)
+        one_hot = jax.nn.one_hot(choice, self.categories)
+        return jnp.where(choice[..., None] < self.categories, one_hot, jnp.nan)
 
     def assign(self, expanded, unit, choice):
         return expanded.at[:, unit].set(jax.nn.one_hot(choice, self.categories))
@@ -344,6 +375,13 @@ class Categorical(AbstractLayer):
     def expected_score(self, logits, weights):
         total = jnp.sum(weights, axis=0)[..., None]
         return jnp.moveaxis(weights, 0, -1) - jax.nn.softmax(logits) * total
+
+
+def maps_of(layer: AbstractLayer) -> dict[str, Callable]:
+    """The maps that a user may have brought to a layer, each of which should have parameters."""
+    logits = layer.logits
+    features = {"features": logits.features} if isinstance(logits, Readout) else {}
+    return {"logits": logits, **features}
 
 
 def _logits_map(

@@ -1,22 +1,29 @@
 """What is refused, and the words it is refused with."""
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, ArrayLike
+from jaxtyping import Array, ArrayLike, PyTree
+
+CODING_ERROR = 1e-3  # what float32 may lose of the difference of a unit's two values
 
 # The graph
 
 
 def check_unique(names: Sequence[str]) -> None:
     """Refuses a name that was taken before."""
-    for position, name in enumerate(names):
-        if name in names[:position]:
+    taken = set()
+    for name in names:
+        if name in taken:
             raise ValueError(f"duplicate name '{name}': nodes and components need distinct names")
+        taken.add(name)
 
 
 def checked_names(who: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -49,6 +56,23 @@ def check_width(who: str, inputs: int, parents: Sequence[str], widths: Mapping[s
         raise ValueError(f"{who} takes {inputs} inputs, but its parents are {sizes or 'none'}")
 
 
+def check_untied(parts: Mapping[str, PyTree]) -> None:
+    """Refuses an array that stands in two places: after one update there would be two."""
+    owner: dict[int, str] = {}
+    for name, part in parts.items():
+        for leaf in jax.tree.leaves(eqx.filter(part, eqx.is_inexact_array)):
+            if (first := owner.setdefault(id(leaf), name)) != name:
+                shared = f"'{first}' and '{name}' share parameters"
+                raise ValueError(f"{shared}, which would come apart at the first update: copy them")
+
+
+def warn_untrained(who: str, what: str, map: PyTree) -> None:
+    """Warns of a map without parameters: what a function closes over, nobody trains."""
+    if not jax.tree.leaves(eqx.filter(map, eqx.is_inexact_array)):
+        text = f"its {what} have no parameters, so nothing in them is trained"
+        warnings.warn(f"{who}: {text}: wrap them in hnca.Fixed if that is meant", stacklevel=5)
+
+
 # What a caller brings
 
 
@@ -56,8 +80,9 @@ def checked_arrays(
     given: Mapping[str, ArrayLike], wanted: Sequence[str], nodes: Sequence[str]
 ) -> dict[str, Array]:
     """The wanted arrays, all there and of one batch size, or an error that names the culprit."""
+    known = set(wanted)
     for name in given:
-        if name not in wanted:
+        if name not in known:
             raise ValueError(f"unexpected array '{name}': {_hint(name, wanted, nodes)}")
     for name in wanted:
         if name not in given:
@@ -111,11 +136,53 @@ def checked_rewards(
     return rewards
 
 
+def checked_weights(
+    weights: ArrayLike | Mapping[str, ArrayLike] | None, names: Sequence[str], batch: int
+) -> dict[str, Array]:
+    """The weights of components by their names, `[batch]` each. What has none counts once."""
+    if weights is None:
+        return {}
+    by_name = isinstance(weights, Mapping)
+    given = dict(weights) if by_name else dict.fromkeys(names, weights)
+    if extra := [name for name in given if name not in names]:
+        raise ValueError(f"unexpected weight {quoted(extra)}: the components are {quoted(names)}")
+    arrays = {name: jnp.asarray(weight, float) for name, weight in given.items()}
+    for name, array in arrays.items():
+        if array.shape not in ((), (batch,)):
+            who = f"weight '{name}'" if by_name else "weights"
+            shapes = f"[{batch}], one number an example, not {list(array.shape)}"
+            raise ValueError(f"{who} must be a number or have shape {shapes}")
+    return {name: jnp.broadcast_to(array, (batch,)) for name, array in arrays.items()}
+
+
 def check_shape(name: str, values: Array, shape: tuple[int, ...]) -> None:
     """Refuses a batch of anything but this shape."""
     if values.shape[1:] != shape:
         wanted = ", ".join(["batch", *map(str, shape)])
         raise ValueError(f"'{name}': values must have shape [{wanted}], not {list(values.shape)}")
+
+
+def check_coding(values: Sequence[int | float]) -> None:
+    """Refuses a pair of values that float32 could not tell apart, or not well enough."""
+    if len(values) != 2 or values[0] == values[1]:
+        raise ValueError(f"Bernoulli: values must be two different numbers, not {values}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        rest, active = np.asarray(values, np.float32)
+        fired = (active - rest) / np.float32(values[1] - values[0])  # 1, if nothing is lost
+    if not (np.isfinite(fired) and abs(fired - 1) < CODING_ERROR):
+        raise ValueError(f"Bernoulli: values must be finite and distinct in float32, not {values}")
+
+
+def check_between(name: str, values: Array, ends: Sequence[int | float]) -> None:
+    """Refuses targets beyond the two values of a coding, where they can be seen (not under jit)."""
+    if not isinstance(values, Tracer):
+        exact = jnp.issubdtype(values.dtype, jnp.floating)
+        low, high = np.sort(np.asarray(ends, values.dtype if exact else None))  # rounded likewise
+        seen = np.asarray(values)
+        wrong = seen[~((seen >= low) & (seen <= high))]
+        if wrong.size:
+            between = f"between {low:g} and {high:g}"
+            raise ValueError(f"'{name}': a target lies {between}, not {wrong.flat[0]}")
 
 
 def check_choices(name: str, values: Array, choices: Sequence[int | float]) -> None:

@@ -11,6 +11,8 @@ from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 from ..credit import Credit, Estimate, added, direct_credit, gradients
 from ..graph import AbstractComponent, Graph, Node, Sample
 from ..units import AbstractLayer, Bernoulli
+from ..validation import checked_weights
+from ..weights import Weights, scaled, unweighted, weighted
 
 Values = Mapping[str, Float[Array, " B"]]  # of components, by their names
 Assigned = list[tuple[Sample, Credit]]  # the sample's credit, and that of other samples if any
@@ -23,7 +25,7 @@ class AbstractEstimator(eqx.Module):
     """
 
     unbiased: eqx.AbstractClassVar[bool]
-    reevaluates: eqx.AbstractClassVar[bool]  # needs the objective as a function, not its value
+    needs_objective: eqx.AbstractClassVar[bool]  # needs the objective as a function, not its value
 
     @abstractmethod
     def init(self, graph: Graph) -> PyTree:
@@ -51,18 +53,29 @@ class AbstractEstimator(eqx.Module):
         *,
         reward: ArrayLike | Mapping[str, ArrayLike] | None = None,
         key: PRNGKeyArray | None = None,
+        weights: Weights | None = None,
     ) -> tuple[Estimate, PyTree]:
-        """One estimate, and the state for the next one."""
-        if self.reevaluates:
+        """One estimate, and the state for the next one. With `weights`, of the objective that
+        `graph.value` has with them. An example's weight, an array `[B]`, multiplies its credit:
+        one of weight 0 has none, and baselines track what they would without weights."""
+        if self.needs_objective:
             _refuse_opaque(graph, self)
         _refuse_foreign_state(graph, self, state)
-        values = graph.component_values(sample, reward)
-        assigned, state = self.assign(graph, sample, values, state, key)
+        checked = checked_weights(weights, list(graph.structure.inputs), sample.batch)
+        counted, values = weighted(graph, checked), graph.component_values(sample, reward)
+        counted_values = values | {name: w * values[name] for name, w in checked.items()}
+        if weights is None or isinstance(weights, Mapping):
+            assigned, state = self.assign(counted, sample, counted_values, state, key)
+        else:
+            assigned, state = self.assign(graph, sample, values, state, key)
+            of_example = jnp.broadcast_to(jnp.asarray(weights, float), (sample.batch,))
+            assigned = [(each, scaled(credit, of_example)) for each, credit in assigned]
         (_, influence), *others = jax.lax.stop_gradient(assigned)
-        credit = added(influence, jax.lax.stop_gradient(direct_credit(graph, sample)))
-        grads = gradients(graph, [(sample, credit), *others])
-        value = total(graph.objective, values, sample)
-        return Estimate(credit, grads, value, tuple(others)), jax.lax.stop_gradient(state)
+        credit = added(influence, jax.lax.stop_gradient(direct_credit(counted, sample)))
+        grads = unweighted(gradients(counted, [(sample, credit), *others]))
+        value = total(graph.objective, counted_values, sample)
+        estimate = Estimate(credit, grads, value, tuple(others), checked or None)
+        return estimate, jax.lax.stop_gradient(state)
 
 
 def total(
@@ -96,7 +109,7 @@ def required(key: PRNGKeyArray | None, estimator: AbstractEstimator) -> PRNGKeyA
 def bernoulli_nodes(graph: Graph, estimator: AbstractEstimator) -> Iterator[tuple[Node, Bernoulli]]:
     """The nodes with their layers, for a method that is for Bernoulli units only."""
     for node in graph.nodes:
-        if not isinstance(node.layer, Bernoulli):
+        if type(node.layer) is not Bernoulli:  # a subclass may have another policy
             method = type(estimator).__name__
             raise ValueError(f"{method} is for Bernoulli units; node '{node.name}' has others")
         yield node, node.layer
@@ -104,14 +117,12 @@ def bernoulli_nodes(graph: Graph, estimator: AbstractEstimator) -> Iterator[tupl
 
 def _refuse_opaque(graph: Graph, estimator: AbstractEstimator) -> None:
     """What can only be observed cannot be evaluated for another sample."""
-    from .registry import REGISTRY
-
     for component in graph.objective:
         if component.opaque:
-            fit = [name for name, entry in REGISTRY.items() if not entry.make().reevaluates]
             raise ValueError(
                 f"{type(estimator).__name__} needs the objective as a function, but"
-                f" Reward '{component.name}' is known only for what was done; use {', '.join(fit)}"
+                f" Reward '{component.name}' is known only for what was done;"
+                " use a method that needs no more than that, as hnca and reinforce do"
             )
 
 

@@ -82,7 +82,7 @@ class ARM(AbstractAntithetic):
     """Augment-REINFORCE-merge: the uniform variables themselves as slopes."""
 
     unbiased: ClassVar[bool] = True
-    reevaluates: ClassVar[bool] = True
+    needs_objective: ClassVar[bool] = True
 
     def slope(self, uniform: Units, fired: Units, twin: Units, logits: Units) -> Units:
         return uniform - 0.5
@@ -92,7 +92,7 @@ class DisARM(AbstractAntithetic):
     """ARM given the two values, with the uniform variables averaged out: less variance."""
 
     unbiased: ClassVar[bool] = True
-    reevaluates: ClassVar[bool] = True
+    needs_objective: ClassVar[bool] = True
 
     def slope(self, uniform: Units, fired: Units, twin: Units, logits: Units) -> Units:
         return (fired - twin) * jax.nn.sigmoid(jnp.abs(logits)) / 2

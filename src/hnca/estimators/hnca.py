@@ -1,5 +1,6 @@
 """Hindsight Network Credit Assignment: credit by influence on the immediate children."""
 
+import json
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
@@ -22,7 +23,11 @@ class Route(NamedTuple):
 
     @property
     def label(self) -> str:
-        return "straight" if self.opaque else f"through {', '.join(self.children)}"
+        """The key of its baseline in the state: another one for every other route."""
+        if self.opaque:
+            return "straight"
+        plain = not any(mark in name for name in self.children for mark in ',"')
+        return f"through {', '.join(self.children) if plain else json.dumps(self.children)}"
 
     @property
     def centred(self) -> bool:
@@ -52,7 +57,7 @@ class HNCA(AbstractEstimator):
     prune_children: bool = eqx.field(static=True)
     downstream_only: bool = eqx.field(static=True)
     unbiased: ClassVar[bool] = True
-    reevaluates: ClassVar[bool] = False
+    needs_objective: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -107,15 +112,17 @@ class HNCA(AbstractEstimator):
     def _routes(self, graph: Graph, node: Node) -> dict[Route, list[AbstractComponent]]:
         """The components that credit the node, by the way on which they do."""
         routes: dict[Route, list[AbstractComponent]] = {}
+        route_of = self._route  # looked up once: looking up a method of a module takes its time
         for component in graph.objective:
-            route = self._route(graph, node.name, component)
+            route = route_of(graph, node.name, component)
             if route is not None:
                 routes.setdefault(route, []).append(component)
         return routes
 
     def _route(self, graph: Graph, name: str, component: AbstractComponent) -> Route | None:
-        children, mediators = graph.children(name), graph.mediators(name, component)
-        direct = name in component.inputs(graph)
+        structure = graph.structure
+        children, mediators = structure.children[name], structure.mediators(name, component.name)
+        direct = name in structure.inputs[component.name]
         if not direct and not mediators:
             return Route(children, False) if children and not self.downstream_only else None
         if direct and component.opaque:
@@ -128,7 +135,8 @@ def _changes(
 ) -> Float[Array, "#V #B #U"]:
     """How the components' values would change with the unit's, where that can be known."""
     known = [] if route.opaque else components
-    direct = [part for part in known if node.name in part.inputs(tables.graph)]
+    inputs = tables.graph.structure.inputs
+    direct = [part for part in known if node.name in inputs[part.name]]
     changes = [component.change(tables, node.name) for component in direct]
     return sum(changes, jnp.zeros((1, 1, 1)))
 

@@ -37,7 +37,7 @@ class LeaveOneOut(AbstractEstimator):
     samples: int = eqx.field(static=True)
     coupling: Literal["resample", "independent"] = eqx.field(static=True)
     unbiased: ClassVar[bool] = True
-    reevaluates: ClassVar[bool] = True
+    needs_objective: ClassVar[bool] = True
 
     def __init__(self, samples: int = 2, coupling: Literal["resample", "independent"] = "resample"):
         if samples < 2:

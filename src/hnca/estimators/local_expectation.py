@@ -18,7 +18,7 @@ class LocalExpectation(AbstractEstimator):
 
     method: HNCA
     unbiased: ClassVar[bool] = True
-    reevaluates: ClassVar[bool] = False
+    needs_objective: ClassVar[bool] = False
 
     def __init__(self, baseline: AbstractBaseline | None = None):
         self.method = HNCA(baseline)

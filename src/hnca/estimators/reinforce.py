@@ -16,7 +16,7 @@ class Reinforce(AbstractEstimator):
 
     baseline: AbstractBaseline
     unbiased: ClassVar[bool] = True
-    reevaluates: ClassVar[bool] = False
+    needs_objective: ClassVar[bool] = False
 
     def __init__(self, baseline: AbstractBaseline | None = None):
         self.baseline = baseline or NoBaseline()

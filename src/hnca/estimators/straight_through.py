@@ -17,7 +17,7 @@ class StraightThrough(AbstractEstimator):
     everything downstream is linear. For reference, not for claims."""
 
     unbiased: ClassVar[bool] = False
-    reevaluates: ClassVar[bool] = True
+    needs_objective: ClassVar[bool] = True
 
     def init(self, graph: Graph) -> PyTree:
         return {}
@@ -42,12 +42,8 @@ class StraightThrough(AbstractEstimator):
                 logits = layer(graph.features(moved, node.parents))
                 rest, active = layer.values
                 mean = rest + (active - rest) * jax.nn.sigmoid(logits + offsets[node.name])
-                value = mean + jax.lax.stop_gradient(sample[node.name] - mean)
-                moved = Sample(
-                    {**moved.values, node.name: value},
-                    {**moved.logits, node.name: logits},
-                    sample.log_prob,
-                )
+                moved.values[node.name] = mean + jax.lax.stop_gradient(sample[node.name] - mean)
+                moved.logits[node.name] = logits
             return jnp.sum(graph.value(moved))
 
         none = {node.name: jnp.zeros_like(sample.logits[node.name]) for node in graph.nodes}

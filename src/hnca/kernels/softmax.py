@@ -26,7 +26,8 @@ def softmax_flip(
     def add_unit(total, unit):
         log_p, weight, chosen = unit  # [B, L], [L, I], [B]
         normaliser = jax.lax.cond(safe, _product_form, _plain_form, log_p, weight, sign)
-        return total + sign * weight[chosen] - normaliser, None
+        moved = weight.at[chosen].get(mode="fill", fill_value=jnp.nan)  # no category: NaN
+        return total + sign * moved - normaliser, None
 
     log_p = jnp.swapaxes(jax.nn.log_softmax(logits), 0, 1)
     return jax.lax.scan(add_unit, jnp.zeros_like(sign), (log_p, weight, chosen.T))[0]

@@ -34,7 +34,7 @@ class AbstractBandit(AbstractImageExperiment):
         return {"test_accuracy": (action == row["label"]).astype(float)}
 
     def objection(self, estimator: AbstractEstimator) -> str | None:
-        if not estimator.reevaluates:
+        if not estimator.needs_objective:
             return None
         return (
             "evaluates the objective again, but a bandit's reward comes once, from outside: "

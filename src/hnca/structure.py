@@ -1,0 +1,70 @@
+"""Who reads what in a graph: names in plain Python, found once, when the graph is made."""
+
+from collections.abc import Mapping
+
+Names = tuple[str, ...]
+
+
+class Structure:
+    """The edges of a graph, and what follows from them. It has no arrays and never changes, so it
+    is no part of what jax flattens; two graphs of the same names and edges have equal ones.
+
+    `parents` has the nodes, parents before children; `inputs` has what each component of the
+    objective reads.
+    """
+
+    def __init__(self, parents: Mapping[str, Names], inputs: Mapping[str, Names]):
+        self.parents, self.inputs = dict(parents), dict(inputs)
+        self.nodes: Names = tuple(self.parents)
+        self.place = {name: place for place, name in enumerate(self.nodes)}
+        read = [*self.parents.values(), *self.inputs.values()]
+        names = dict.fromkeys(name for each in read for name in each)
+        self.context: Names = tuple(name for name in names if name not in self.place)
+        self.children = self._children()
+        self.ancestors = self._ancestors()
+        self.downstream = self._downstream()
+        self._edges = tuple(self.parents.items()), tuple(self.inputs.items())
+        self._hash = hash(self._edges)
+
+    def _children(self) -> dict[str, Names]:
+        children: dict[str, list[str]] = {name: [] for name in self.nodes}
+        for name, parents in self.parents.items():
+            for parent in parents:
+                if parent in children:
+                    children[parent].append(name)
+        return {name: tuple(found) for name, found in children.items()}
+
+    def _ancestors(self) -> dict[str, frozenset[str]]:
+        """For each component, the nodes that it depends on, directly or through others."""
+        above: dict[str, frozenset[str]] = {}  # each node, and all that it depends on
+
+        def nodes_behind(names: Names) -> frozenset[str]:
+            return frozenset().union(*(above[name] for name in names if name in above))
+
+        for name, parents in self.parents.items():
+            above[name] = nodes_behind(parents) | {name}
+        return {name: nodes_behind(names) for name, names in self.inputs.items()}
+
+    def _downstream(self) -> dict[str, Names]:
+        """For each node, the components that depend on it."""
+        found: dict[str, list[str]] = {name: [] for name in self.nodes}
+        for component, ancestors in self.ancestors.items():
+            for name in ancestors:
+                found[name].append(component)
+        return {name: tuple(components) for name, components in found.items()}
+
+    def mediators(self, name: str, component: str) -> Names:
+        """The children of a node from which the component can be reached (ch^i in the paper)."""
+        ancestors = self.ancestors[component]
+        return tuple(child for child in self.children[name] if child in ancestors)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Structure) and self._edges == other._edges
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Structure(parents={self.parents}, inputs={self.inputs})"
