@@ -18,10 +18,21 @@ import pytest
 from hnca.lab.cli import main
 from hnca.lab.errors import UserError
 from hnca.lab.experiments import EXPERIMENTS, VAE, Bandit, run_name
-from hnca.lab.sweep import Run, Scheduler, built_in, make_engine, narrowed, read_plan, runs_of
-from hnca.lab.sweep.engines import AbstractEngine, shared_out
-from hnca.lab.sweep.pace import Pace, program
-from hnca.lab.sweep.progress import progress, recent
+from hnca.lab.sweep import (
+    AbstractEngine,
+    Pace,
+    PlannedRun,
+    Scheduler,
+    built_in,
+    latest_epochs,
+    make_engine,
+    narrowed,
+    read_plan,
+    run_status,
+    runs_of,
+)
+from hnca.lab.sweep.engines import shared_out
+from hnca.lab.sweep.status import program_of
 from hnca.lab.sweep.worker import Measurement, Outcome, work
 from hnca.lab.training import RunDirectory, train
 from hnca.lab.training.signals import listening
@@ -263,20 +274,23 @@ def test_epochs_seeds_and_patterns_narrow_a_plan():
 
 
 def test_progress_is_read_from_the_directory(tmp_path):
-    run = Run("run", TINY)
-    assert progress(run, tmp_path).words(run) == "missing"
+    run = PlannedRun("run", TINY)
+    assert run_status(run, tmp_path).words(run) == "missing"
     with pytest.raises(Killed):
         train(TINY, DATA, RunDirectory(tmp_path / "run"), DiesAfter(2))
     metrics = tmp_path / "run" / "metrics.jsonl"
     whole = metrics.read_text()
     metrics.write_text(whole + '{"epoch": 3')
-    assert progress(run, tmp_path).words(run) == "2 of 3 epochs"
+    assert run_status(run, tmp_path).words(run) == "2 of 3 epochs"
     metrics.write_text(whole)
     train(TINY, DATA, RunDirectory(tmp_path / "run"), Quiet())
-    assert progress(run, tmp_path).state == "done"
+    assert run_status(run, tmp_path).state == "done"
     longer, other = replace(TINY, epochs=5), replace(TINY, units=5)
-    assert progress(Run("run", longer), tmp_path).words(Run("run", longer)) == "3 of 5 epochs"
-    assert "other settings" in progress(Run("run", other), tmp_path).why
+    assert (
+        run_status(PlannedRun("run", longer), tmp_path).words(PlannedRun("run", longer))
+        == "3 of 5 epochs"
+    )
+    assert "other settings" in run_status(PlannedRun("run", other), tmp_path).why
 
 
 @pytest.mark.parametrize(
@@ -304,21 +318,21 @@ def test_damaged_files_end_no_sweep(tmp_path, file, text, state):
     (tmp_path / "run").mkdir()
     for name, content in whole.items():
         (tmp_path / "run" / name).write_text(content)
-    run = Run("run", TINY)
-    assert progress(run, tmp_path).state == "done"
+    run = PlannedRun("run", TINY)
+    assert run_status(run, tmp_path).state == "done"
     (tmp_path / "run" / file).write_text(text)
-    assert progress(run, tmp_path).state == state
-    Pace().learn(run, recent(run, tmp_path))
+    assert run_status(run, tmp_path).state == state
+    Pace().learn(run, latest_epochs(run, tmp_path))
 
 
 def test_the_time_is_shared_out_and_bounded_by_the_longest():
     pace = Pace()
-    assert pace.total([(Run("run", TINY), 3)], workers=2) is None
+    assert pace.total([(PlannedRun("run", TINY), 3)], workers=2) is None
     pace.put(TINY, Measurement(start=1.0, epoch=2.0))
     assert pace.epoch(replace(TINY, seed=7, epochs=9)) == 2.0
     assert pace.epoch(replace(TINY, layers=2)) == 2.0  # nothing else is known
-    assert pace.unknown([TINY, replace(TINY, seed=1), VAE()]) == [program(VAE())]
-    runs = [(Run(str(seed), replace(TINY, seed=seed)), 3) for seed in range(4)]
+    assert pace.unknown([TINY, replace(TINY, seed=1), VAE()]) == [program_of(VAE())]
+    runs = [(PlannedRun(str(seed), replace(TINY, seed=seed)), 3) for seed in range(4)]
     assert pace.total(runs, workers=2) == 4 * 7 / 2
     assert pace.total(runs, workers=50) == 7
 
@@ -327,7 +341,6 @@ def test_the_time_is_shared_out_and_bounded_by_the_longest():
 
 
 class Here(AbstractEngine):
-    name = "here"
     workers = 2
 
     def __init__(self, deaths=()):
@@ -364,7 +377,7 @@ def two(stripes):  # noqa: F811
 
 
 def test_a_run_that_fails_is_tried_once_more_and_the_others_go_on(tmp_path, two):
-    bad = Run("bad", replace(two[0].experiment, train_size=1000))
+    bad = PlannedRun("bad", replace(two[0].experiment, train_size=1000))
     scheduler = Scheduler([bad, *two], tmp_path, Here())
     events = carry_out(scheduler)
     assert Counter(what for what, name in events if name == "bad") == {
@@ -450,7 +463,7 @@ def test_a_dry_run_lists_before_it_measures(tmp_path, plan, here, capfd):
     assert re.search(r"^bandit-1-reinforce-\S*-0 +missing\n", said)
     assert re.search(r"bandit-3-\S+ cannot be measured: --train-size 1000", said)
     assert said.rindex("missing") < said.index("measured")
-    assert re.search(r"5 runs in \S+, 5 of them to do: about \d+:\d\d on 2 here workers", said)
+    assert re.search(r"5 runs in \S+, 5 of them to do: about \d+:\d\d on 2 local workers", said)
     assert not (tmp_path / "out").exists()
 
 

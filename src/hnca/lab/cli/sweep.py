@@ -5,19 +5,36 @@ import shlex
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import tyro
 
 from ..data import NAMES, load
-from ..sweep import AbstractEngine, Run, Scheduler, built_in, check_engine, make_engine, read_plan
-from ..sweep.pace import Pace, measure_programs
-from ..sweep.progress import progress, recent
-from ..sweep.runs import narrowed, runs_of
+from ..sweep import (
+    ENGINES,
+    AbstractEngine,
+    Pace,
+    PlannedRun,
+    Scheduler,
+    built_in,
+    check_engine,
+    latest_epochs,
+    make_engine,
+    measure_programs,
+    narrowed,
+    read_plan,
+    run_status,
+    runs_of,
+)
 from ..training.signals import Interrupted, listening
 from .progress import clock
-from .sweep_table import Lines, table
+from .sweep_table import EventLines, display
 from .usage import parse, program
+
+if TYPE_CHECKING:
+    EngineName = str
+else:
+    EngineName = Literal[tuple(ENGINES)]
 
 ABOUT = """\
 Runs every experiment of a plan, several at a time. The same command again does only what is
@@ -38,6 +55,8 @@ First thing to try:
   hnca sweep quick --dry-run
   hnca sweep quick"""
 
+PLACES = f"Where: {'; '.join(f'{name}, {each.about}' for name, each in ENGINES.items())}."
+
 
 @dataclass(frozen=True)
 class Sweep:
@@ -56,8 +75,7 @@ class Sweep:
     """Only the runs with these seeds."""
     only: tuple[str, ...] = ()
     """Only the runs with one of these in their names, as in `--only 'vae-3*hnca' conv`."""
-    engine: Literal["local", "ray", "dask"] = "local"
-    """Processes on this machine, Ray or Dask."""
+    engine: Annotated[EngineName, tyro.conf.arg(help=PLACES)] = "local"
     workers: int | None = None
     """Runs at a time; by default, one for each core. Each uses one core: with fewer, or fewer runs
     to do, the other cores stay idle."""
@@ -76,7 +94,7 @@ def main(arguments: list[str]) -> None:
     plan = read_plan(asked.plan)
     wanted = narrowed(runs_of(plan.experiments, asked.epochs, plan.usual), asked.seeds, asked.only)
     runs = [_with_data_found_anywhere(run) for run in wanted]
-    place = Place(
+    place = Workplace(
         asked.out or Path("runs") / plan.name,
         asked.data_dir and asked.data_dir.expanduser().absolute(),
         (asked.engine, asked.workers, asked.address),
@@ -88,21 +106,21 @@ def main(arguments: list[str]) -> None:
         _sweep(runs, place, f"{program()} {shlex.join(['sweep', *arguments])}")
 
 
-class Place(NamedTuple):
+class Workplace(NamedTuple):
     """Where results and data are, and what an engine is made of."""
 
     out: Path
     data_dir: Path | None
     engine: tuple[str, int | None, str | None]
 
-    def start(self, runs: list[Run]) -> AbstractEngine:
+    def start(self, runs: list[PlannedRun]) -> AbstractEngine:
         """An engine for these runs, once what has to be fetched for them is there."""
         for name in dict.fromkeys(run.experiment.dataset for run in runs):
             load(name, self.data_dir, say=print)
         return make_engine(*self.engine)
 
 
-def _with_data_found_anywhere(run: Run) -> Run:
+def _with_data_found_anywhere(run: PlannedRun) -> PlannedRun:
     """A directory of data by its whole path: workers may have been started elsewhere."""
     name = run.experiment.dataset
     path = os.path.expanduser(name)
@@ -111,9 +129,9 @@ def _with_data_found_anywhere(run: Run) -> Run:
     return run._replace(experiment=replace(run.experiment, dataset=os.path.abspath(path)))
 
 
-def _list(runs: list[Run], place: Place) -> None:
+def _list(runs: list[PlannedRun], place: Workplace) -> None:
     """A line for each run, then the time that the rest will take."""
-    found = [(run, progress(run, place.out)) for run in runs]
+    found = [(run, run_status(run, place.out)) for run in runs]
     width = max(len(run.name) for run in runs)
     for run, there in found:
         print(f"{run.name:{width}}  {there.words(run)}", flush=True)
@@ -124,11 +142,11 @@ def _list(runs: list[Run], place: Place) -> None:
     print(f"{len(runs)} runs in {place.out}, {len(left)} of them to do{took}")
 
 
-def _estimate(runs: list[Run], left: list[tuple[Run, int]], place: Place) -> str:
+def _estimate(runs: list[PlannedRun], left: list[tuple[PlannedRun, int]], place: Workplace) -> str:
     """How long it takes to do what is left, by all runs that are there and a few steps."""
     pace = Pace()
     for run in runs:
-        pace.learn(run, recent(run, place.out))
+        pace.learn(run, latest_epochs(run, place.out))
     todo = [run for run, _ in left]
     engine = place.start(todo)
     try:
@@ -138,13 +156,13 @@ def _estimate(runs: list[Run], left: list[tuple[Run, int]], place: Place) -> str
     finally:
         engine.close(at_once=True)
     took = "who knows how long" if seconds is None else f"about {clock(seconds)}"
-    return f"{took} on {workers} {engine.name} workers"
+    return f"{took} on {workers} {place.engine[0]} workers"
 
 
-def _sweep(runs: list[Run], place: Place, command: str) -> None:
+def _sweep(runs: list[PlannedRun], place: Workplace, command: str) -> None:
     """Does what is missing, and says what came of it."""
     out = place.out
-    todo = [run for run in runs if progress(run, out).state != "done"]
+    todo = [run for run in runs if run_status(run, out).state != "done"]
     todo.sort(key=lambda run: run.experiment.seed)  # all programs are compiled by the first seeds
     print(f"{len(runs)} runs, {len(todo)} of them to do, in {out}", flush=True)
     failed = _do(todo, place, len(runs) - len(todo), command) if todo else {}
@@ -156,12 +174,14 @@ def _sweep(runs: list[Run], place: Place, command: str) -> None:
         raise SystemExit(1)
 
 
-def _do(todo: list[Run], place: Place, done_before: int, command: str) -> dict[Run, str]:
+def _do(
+    todo: list[PlannedRun], place: Workplace, done_before: int, command: str
+) -> dict[PlannedRun, str]:
     """Trains, and returns what became of those that failed."""
     engine = place.start(todo)
     place.out.mkdir(parents=True, exist_ok=True)
     scheduler = Scheduler(todo, place.out, engine, place.data_dir, command)
-    with table(scheduler, place.out, done_before) as show:
+    with display(scheduler, place.out, done_before) as show:
         try:
             _carry_out(scheduler, engine, show)
         except Interrupted as interrupted:
@@ -171,7 +191,7 @@ def _do(todo: list[Run], place: Place, done_before: int, command: str) -> dict[R
     return scheduler.failed
 
 
-def _carry_out(scheduler: Scheduler, engine: AbstractEngine, show: Lines) -> None:
+def _carry_out(scheduler: Scheduler, engine: AbstractEngine, show: EventLines) -> None:
     """Until all is done, or, asked to stop, until the workers have finished their epochs."""
     well = False
     try:

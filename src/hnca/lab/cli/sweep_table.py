@@ -11,26 +11,23 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..sweep import Run, Scheduler
-from ..sweep.pace import Pace
-from ..sweep.progress import recent
-from ..sweep.scheduler import Event
+from ..sweep import Event, Pace, PlannedRun, Scheduler, latest_epochs
 from .progress import clock
 
 ROWS = 20  # of runs under way; a cluster may have more
 
 
-class Lines:
+class EventLines:
     """A line for each thing that happens: for logs."""
 
     def __init__(self, scheduler: Scheduler, out: Path, done_before: int):
         self._scheduler, self._out, self._done_before = scheduler, out, done_before
         self._pace, self._began = Pace(), time.monotonic()
-        self._latest: dict[Run, dict[str, Any]] = {}
+        self._latest: dict[PlannedRun, dict[str, Any]] = {}
         self._look(scheduler.waiting)
         self._before = {run: self._epochs(run) for run in scheduler.waiting}
 
-    def __enter__(self) -> "Lines":
+    def __enter__(self) -> "EventLines":
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -48,17 +45,17 @@ class Lines:
             if event.what in ("done", "failed"):
                 self.say(f"        {self._counts()}")
 
-    def _look(self, runs: Iterable[Run]) -> None:
+    def _look(self, runs: Iterable[PlannedRun]) -> None:
         """Reads how far these runs are."""
         for run in runs:
-            if entries := recent(run, self._out):
+            if entries := latest_epochs(run, self._out):
                 self._latest[run] = entries[-1]
                 self._pace.learn(run, entries)
 
-    def _epochs(self, run: Run) -> int:
+    def _epochs(self, run: PlannedRun) -> int:
         return min(self._latest.get(run, {}).get("epoch", 0), run.experiment.epochs)
 
-    def _facts(self, run: Run) -> str:
+    def _facts(self, run: PlannedRun) -> str:
         """The last value of the objective."""
         name = f"train_{run.experiment.measure}"
         value = self._latest.get(run, {}).get(name)
@@ -88,7 +85,7 @@ class Lines:
         return left / did * (time.monotonic() - self._began) if did > 0 else None
 
 
-class Rows(Lines):
+class EventTable(EventLines):
     """A row for each run under way, above the counts."""
 
     def __init__(self, scheduler: Scheduler, out: Path, done_before: int):
@@ -96,7 +93,7 @@ class Rows(Lines):
         self._console = Console()
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
-    def __enter__(self) -> "Rows":
+    def __enter__(self) -> "EventTable":
         self._live.start()
         return self
 
@@ -118,6 +115,6 @@ class Rows(Lines):
         self._live.update(Group(rows, counts), refresh=True)
 
 
-def table(scheduler: Scheduler, out: Path, done_before: int) -> Lines:
+def display(scheduler: Scheduler, out: Path, done_before: int) -> EventLines:
     """A table where there is a terminal to draw it on."""
-    return (Rows if sys.stdout.isatty() else Lines)(scheduler, out, done_before)
+    return (EventTable if sys.stdout.isatty() else EventLines)(scheduler, out, done_before)

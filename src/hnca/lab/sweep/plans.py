@@ -1,4 +1,4 @@
-"""A plan by its name, or from a TOML file.
+"""Plans: by name or from a TOML file, grids multiplied out, the runs that come of it.
 
     about = "how HNCA likes its learning rate"    # optional
 
@@ -15,16 +15,22 @@
 gives 2 x 2 x 3 runs. What a plan does not say is as in the paper.
 """
 
+import dataclasses
 import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import NoneType
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from ..errors import UserError
-from ..experiments import AbstractExperiment
-from .grids import expanded
+from ..experiments import EXPERIMENTS, AbstractExperiment, run_name
 
 KEYS = ("about", "settings", "grid")
+OWN = ("seed", "updates")  # settings that a grid says otherwise: by `seeds` and `epochs`
 
 
 class Plan(NamedTuple):
@@ -94,3 +100,136 @@ def _parts(where: str, record: dict[str, Any]) -> tuple[str, dict[str, Any], lis
     if not (grids and isinstance(grids, list) and all(isinstance(each, dict) for each in grids)):
         raise UserError(f"{where}: a plan needs one or more tables [[grid]]")
     return about, shared, grids
+
+
+def expanded(grid: dict[str, Any]) -> list[AbstractExperiment]:
+    """Every experiment of a grid, checked; the seeds of one setting stand together."""
+    task = grid.get("task")
+    if not isinstance(task, str) or task not in EXPERIMENTS:
+        given = "there is no task" if task is None else f"unknown task {task!r}"
+        raise UserError(f"{given}: choose one of {', '.join(EXPERIMENTS)}")
+    kind, seeds = EXPERIMENTS[task], grid.get("seeds", [0])
+    if not (seeds and isinstance(seeds, list) and all(_fits(seed, int) for seed in seeds)):
+        raise UserError(f"seeds must be a list of numbers, as in [0, 1, 2], not {seeds!r}")
+    hints = get_type_hints(kind)
+    names = [name for name in grid if name not in ("task", "seeds")]
+    choices = [_choices(kind, hints, name, grid[name]) for name in names]
+    found = []
+    for values in product(*choices, seeds):
+        settings: dict[str, Any] = dict(zip([*names, "seed"], values, strict=True))
+        experiment = kind(**settings)
+        experiment.check()
+        found.append(experiment)
+    return found
+
+
+def _choices(
+    kind: type[AbstractExperiment], hints: dict[str, Any], name: str, given: Any
+) -> list[Any]:
+    """The values of a setting; one that is no list is the only one."""
+    known = [field.name for field in dataclasses.fields(kind) if field.name not in OWN]
+    if name not in known:
+        close = get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        allowed = f"{kind.name} has {', '.join(known)}"
+        raise UserError(f"unknown setting '{name}': {hint}{allowed}")
+    values = given if isinstance(given, list) else [given]
+    if not values:
+        raise UserError(f"{name} is an empty list: give one value or more")
+    return [_value(name, hints[name], value) for value in values]
+
+
+def _value(name: str, kind: Any, value: Any) -> Any:
+    """A value as the experiment wants it, of the right type."""
+    if get_origin(kind) is tuple:  # one size, or a list of them
+        value = tuple(value) if isinstance(value, list) else (value,)
+    if not _fits(value, kind):
+        given = list(value) if isinstance(value, tuple) else value
+        raise UserError(f"{name} must be {_words(kind)}, not {given!r}")
+    return float(value) if kind is float else value
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type, as TOML and the experiments have them."""
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if get_origin(kind) is tuple:
+        return all(_fits(each, get_args(kind)[0]) for each in value)
+    if get_args(kind):  # a union
+        return any(_fits(value, each) for each in get_args(kind))
+    if kind is bool or isinstance(value, bool):
+        return kind is bool and isinstance(value, bool)
+    return isinstance(value, (int, float) if kind is float else kind)
+
+
+def _words(kind: Any) -> str:
+    """A type, for people."""
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(map(str, get_args(kind)))}"
+    if get_origin(kind) is tuple:
+        return "a whole number, or a list of them inside of the list"
+    known = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    return " or ".join(known[each] for each in get_args(kind) or (kind,) if each is not NoneType)
+
+
+class PlannedRun(NamedTuple):
+    """An experiment, and the name of its directory."""
+
+    name: str
+    experiment: AbstractExperiment
+
+
+def runs_of(
+    experiments: Sequence[AbstractExperiment],
+    epochs: int | None = None,
+    usual: Mapping[str, Any] = {},
+) -> list[PlannedRun]:
+    """The experiments by name, as `hnca train` names them; `epochs` is for all of them, and
+    `usual` are settings that names need not tell."""
+    if epochs is not None:
+        if epochs < 1:
+            raise UserError(f"--epochs must be above 0, not {epochs}")
+        same = (dataclasses.replace(each, epochs=epochs) for each in experiments)
+        experiments = list(dict.fromkeys(same))
+    runs = [PlannedRun(run_name(each, usual), each) for each in experiments]
+    _check_names(runs)
+    return runs
+
+
+def narrowed(
+    runs: Sequence[PlannedRun], seeds: Sequence[int] = (), only: Sequence[str] = ()
+) -> list[PlannedRun]:
+    """Those with one of the seeds, and with one of the patterns in their names."""
+    left = [run for run in runs if not seeds or run.experiment.seed in seeds]
+    if not left:
+        known = sorted({run.experiment.seed for run in runs})
+        raise UserError(f"--seeds: no run of the plan has them; there are {_listed(known)}")
+    found = [run for run in left if not only or any(_matches(run, each) for each in only)]
+    if not found:
+        names = _listed(dict.fromkeys(run.experiment.title for run in left))
+        raise UserError(f"--only {' '.join(only)}: matches none of {names}")
+    return found
+
+
+def _matches(run: PlannedRun, pattern: str) -> bool:
+    return fnmatchcase(run.name, f"*{pattern}*")
+
+
+def _check_names(runs: Sequence[PlannedRun]) -> None:
+    """One directory cannot hold two runs."""
+    first: dict[str, PlannedRun] = {}
+    for run in runs:
+        other = first.setdefault(run.name, run)
+        differ = [
+            name
+            for name, value in dataclasses.asdict(run.experiment).items()
+            if value != getattr(other.experiment, name)
+        ]
+        if differ:
+            raise UserError(
+                f"two runs are called {run.name}: they differ in {_listed(differ)} only"
+            )
+
+
+def _listed(values: Iterable[Any]) -> str:
+    return ", ".join(map(str, values))

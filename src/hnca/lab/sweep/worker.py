@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
     message: str = ""
 
 
-class StopWatch:
+class StopWatcher:
     """A reporter that has nobody to tell, but leaves when the sweep stops."""
 
     def __init__(self, stop: Path):
@@ -63,7 +63,7 @@ def work(job: Job) -> Outcome:
     _prepare()
     try:
         data = load(job.experiment.dataset, job.data_dir)
-        train(job.experiment, data, RunDirectory(job.path), StopWatch(job.stop), job.command)
+        train(job.experiment, data, RunDirectory(job.path), StopWatcher(job.stop), job.command)
     except Busy as busy:
         return Outcome("busy", str(busy))
     except Interrupted:
