@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -33,7 +34,7 @@ from hnca.lab.sweep import (
 )
 from hnca.lab.sweep.engines import shared_out
 from hnca.lab.sweep.status import program_of
-from hnca.lab.sweep.worker import Measurement, Outcome, work
+from hnca.lab.sweep.worker import Measurement, Order, Outcome, work
 from hnca.lab.training import RunDirectory, train
 from hnca.lab.training.signals import listening
 from test_cli import environment, lines, stripes, wait_for  # noqa: F401  (fixtures)
@@ -51,6 +52,30 @@ units = 3
 epochs = {epochs}
 estimator = ["reinforce", "reinforce+baseline"]
 seeds = [0, 1]
+"""
+
+
+OWN = """
+from __future__ import annotations
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+from hnca.lab.experiments import Bandit
+
+@dataclass(frozen=True)
+class Mine(Bandit):
+    name: ClassVar[str] = "mine"
+
+    style: Literal["plain", "odd"] = "plain"
+    shape: tuple[float, ...] = (2.0,)
+    rate: float | None = None
+    loud: bool = False
+
+    @property
+    def title(self):
+        return f"mine-{self.estimator}"
+
+class Helper:
+    pass
 """
 
 
@@ -160,6 +185,7 @@ def test_a_list_is_multiplied_out(tmp_path):
         ("[[grid]]\ntask = 'bandit'\n[grids]", "unknown key 'grids': a plan has about"),
         ("[[grid]]\nlayers = 1", "grid 1: there is no task: choose one of bandit"),
         ("[[grid]]\ntask = 'bandits'", "unknown task 'bandits': choose one of bandit"),
+        ("[[grid]]\ntask = 3", "unknown task 3: choose one of bandit"),
         ("[[grid]]\ntask = 'bandit'\nlayer = 1", "did you mean layers? bandit has"),
         ("[[grid]]\ntask = 'bandit'\nseed = 1", "unknown setting 'seed'"),
         ("[[grid]]\ntask = 'bandit'\nlayers = '1'", "layers must be a whole number, not '1'"),
@@ -167,7 +193,7 @@ def test_a_list_is_multiplied_out(tmp_path):
         ("[[grid]]\ntask = 'bandit'\nlayers = []", "layers is an empty list"),
         ("[[grid]]\ntask = 'bandit'\nseeds = 3", "as in [0, 1, 2], not 3"),
         ("[[grid]]\ntask = 'bandit'\noptimizer = 'adem'", "one of adam, sgd, rmsprop"),
-        ("[[grid]]\ntask = 'vae'\nunits = [['3']]", "a list of them inside of the list, not ['3']"),
+        ("[[grid]]\ntask = 'vae'\nunits = [['3']]", "a list of such inside of the list, not ['3']"),
         ("[[grid]]\ntask = 'vae'\nprune_children = 0", "prune_children must be true or false"),
         ("[[grid]]\ntask = 'bandit'\nestimator = ['hnca', 'loo']", "'loo' evaluates the objective"),
         ("[[grid]]\ntask = 'bandit'\nepochs = 0", "--epochs must be above 0"),
@@ -180,6 +206,56 @@ def test_a_wrong_plan_gets_one_line(tmp_path, capfd, text, message):
     said = capfd.readouterr().err
     assert said.count("\n") == 1
     assert said.startswith(f"error: {path}")
+    assert message in said
+
+
+def test_a_plan_takes_an_experiment_of_ones_own(tmp_path, monkeypatch):
+    """From a file beside it, with settings of any type; what is sent to workers names no class."""
+    monkeypatch.chdir("/")
+    (tmp_path / "own.py").write_text(OWN)
+    found = experiments(
+        """
+        [[grid]]
+        task = "own.py:Mine"
+        style = "odd"
+        shape = [1, [2, 3]]
+        rate = 1
+        loud = true
+        """,
+        tmp_path,
+    )
+    assert [each.shape for each in found] == [(1.0,), (2.0, 3.0)]
+    for each in found:
+        assert (each.style, each.rate, each.loud) == ("odd", 1.0, True)
+        assert all(type(value) is float for value in (*each.shape, each.rate))
+        order = Order.of(each)
+        assert order.task == f"{tmp_path / 'own.py'}:Mine"
+        assert type(each).__module__.encode() not in pickle.dumps(order)
+        assert order.experiment() == each
+    assert Order.of(type(found[0])()).settings == {}
+
+
+@pytest.mark.parametrize(
+    ("task", "more", "message"),
+    [
+        ("other.py:Mine", "", "no file other.py"),
+        ("own.py:Mein", "", "own.py has no experiment 'Mein': did you mean Mine?"),
+        ("own.py:Helper", "", "own.py has no experiment 'Helper': there is Bandit, Mine"),
+        ("broken.py:Mine", "", "broken.py, line 2: ZeroDivisionError: division by zero"),
+        ("wrong.py:Mine", "", "wrong.py, line 1: SyntaxError"),
+        ("own.py:Mine", "style = 'even'", "style must be one of plain, odd, not 'even'"),
+        ("own.py:Mine", "sytle = 'odd'", "did you mean style? own.py:Mine has estimator"),
+        ("own.py:Mine", "shape = ['a']", "shape must be a number"),
+    ],
+)
+def test_a_wrong_experiment_of_ones_own_gets_one_line(tmp_path, capfd, task, more, message):
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "broken.py").write_text("x = 1\ny = x / 0\n")
+    (tmp_path / "wrong.py").write_text("class Mine(:\n")
+    (tmp_path / "plan.toml").write_text(f"[[grid]]\ntask = '{task}'\n{more}")
+    assert sweep(str(tmp_path / "plan.toml")) == 1
+    said = capfd.readouterr().err
+    assert said.count("\n") == 1
     assert message in said
 
 
@@ -449,7 +525,7 @@ def test_jobs_have_whole_paths(tmp_path, plan, stripes, monkeypatch, capfd):  # 
     text = Path(plan()).read_text().replace(str(stripes), os.path.relpath(stripes))
     Path("relative.toml").write_text(text)
     assert sweep("relative.toml", "--data-dir", ".") == 1
-    assert {job.experiment.dataset for job in jobs} == {str(stripes)}
+    assert {job.order.settings["dataset"] for job in jobs} == {str(stripes)}
     assert {job.path.parent for job in jobs} == {tmp_path / "runs" / "relative"}
     assert {job.data_dir for job in jobs} == {tmp_path}
     assert f"-o {Path('runs', 'relative', 'report')}" in capfd.readouterr().out
@@ -565,8 +641,11 @@ def cached(environment, monkeypatch):  # noqa: F811
 
 
 def test_interrupted_a_sweep_goes_on(tmp_path, plan, environment, cached, capfd):  # noqa: F811
-    out = tmp_path / "out"
-    command = [sys.executable, "-m", "hnca", "sweep", plan(epochs=100_000), "--out", str(out)]
+    """Of an experiment of one's own: workers have to import its file themselves."""
+    out, own = tmp_path / "out", Path(plan(epochs=100_000))
+    (tmp_path / "own.py").write_text(OWN)
+    own.write_text(own.read_text().replace('"bandit"', '"own.py:Mine"'))
+    command = [sys.executable, "-m", "hnca", "sweep", str(own), "--out", str(out)]
     command += ["--seeds", "0", "--only", "reinforce-", "--workers", "1"]
     process = subprocess.Popen(
         command,

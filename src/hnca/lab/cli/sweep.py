@@ -1,15 +1,13 @@
 """`hnca sweep`: many runs, from a plan to the command that reports on them."""
 
-import os
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import tyro
 
-from ..data import NAMES, load
 from ..sweep import (
     ENGINES,
     AbstractEngine,
@@ -18,6 +16,7 @@ from ..sweep import (
     Scheduler,
     built_in,
     check_engine,
+    fetch_data,
     latest_epochs,
     make_engine,
     measure_programs,
@@ -51,11 +50,15 @@ or a TOML file of your own, as in:
   learning_rate = 1e-3                  # one value is for all
   seeds = [0, 1, 2]                     # 2 x 2 x 3 runs
 
+Experiments of your own are tasks as well: task = "my_experiment.py:MyExperiment" is the class of
+that name in a file beside the plan.
+
+Engines:
+{engines}
+
 First thing to try:
   hnca sweep quick --dry-run
   hnca sweep quick"""
-
-PLACES = f"Where: {'; '.join(f'{name}, {each.about}' for name, each in ENGINES.items())}."
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,8 @@ class Sweep:
     """Only the runs with these seeds."""
     only: tuple[str, ...] = ()
     """Only the runs with one of these in their names, as in `--only 'vae-3*hnca' conv`."""
-    engine: Annotated[EngineName, tyro.conf.arg(help=PLACES)] = "local"
+    engine: EngineName = "local"
+    """Where the runs are done: see above."""
     workers: int | None = None
     """Runs at a time; by default, one for each core. Each uses one core: with fewer, or fewer runs
     to do, the other cores stay idle."""
@@ -87,13 +91,13 @@ class Sweep:
 
 def main(arguments: list[str]) -> None:
     """Runs a plan; exits with 1 if a run has failed."""
-    plans = "\n".join(f"  {name:16}{about}" for name, about in built_in().items())
-    asked = parse(
-        Sweep, "hnca sweep", arguments or ["--help"], description=ABOUT.format(plans=plans)
-    )
+    listed = lambda about: "\n".join(f"  {name:16}{words}" for name, words in about.items())
+    engines = {name: engine.about for name, engine in ENGINES.items()}
+    about = ABOUT.format(plans=listed(built_in()), engines=listed(engines))
+    asked = parse(Sweep, "hnca sweep", arguments or ["--help"], description=about)
     plan = read_plan(asked.plan)
     wanted = narrowed(runs_of(plan.experiments, asked.epochs, plan.usual), asked.seeds, asked.only)
-    runs = [_with_data_found_anywhere(run) for run in wanted]
+    runs = [run._replace(experiment=run.experiment.located()) for run in wanted]
     place = Workplace(
         asked.out or Path("runs") / plan.name,
         asked.data_dir and asked.data_dir.expanduser().absolute(),
@@ -115,18 +119,8 @@ class Workplace(NamedTuple):
 
     def start(self, runs: list[PlannedRun]) -> AbstractEngine:
         """An engine for these runs, once what has to be fetched for them is there."""
-        for name in dict.fromkeys(run.experiment.dataset for run in runs):
-            load(name, self.data_dir, say=print)
+        fetch_data([run.experiment for run in runs], self.data_dir, print)
         return make_engine(*self.engine)
-
-
-def _with_data_found_anywhere(run: PlannedRun) -> PlannedRun:
-    """A directory of data by its whole path: workers may have been started elsewhere."""
-    name = run.experiment.dataset
-    path = os.path.expanduser(name)
-    if name in NAMES or not os.path.isdir(path):
-        return run
-    return run._replace(experiment=replace(run.experiment, dataset=os.path.abspath(path)))
 
 
 def _list(runs: list[PlannedRun], place: Workplace) -> None:

@@ -1,9 +1,10 @@
 """What an experiment is: settings that the command line shows, and a graph, a step and a test
 that the training engine runs."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import jax
@@ -15,7 +16,7 @@ from ...estimators import REGISTRY, AbstractEstimator, make_estimator
 from ...exact import World
 from ...graph import Graph
 from ...optimizers import maximize
-from ..data import Dataset
+from ..data import NAMES, Dataset
 from ..errors import UserError
 
 POSITIVE = (
@@ -97,6 +98,13 @@ class AbstractExperiment(ABC):
     @abstractmethod
     def title(self) -> str:
         """Task, size and method in a few words, fit for the name of a directory."""
+
+    def located(self) -> "AbstractExperiment":
+        """The same, with whole paths: workers may have been started elsewhere."""
+        path = os.path.expanduser(self.dataset)
+        if self.dataset in NAMES or not os.path.isdir(path):
+            return self
+        return replace(self, dataset=os.path.abspath(path))
 
     def check(self) -> None:
         """Refuses settings that make no sense, before anything is done."""

@@ -23,3 +23,4 @@ from .status import Pace as Pace
 from .status import latest_epochs as latest_epochs
 from .status import measure_programs as measure_programs
 from .status import run_status as run_status
+from .worker import fetch_data as fetch_data

@@ -6,28 +6,28 @@
     dataset = "glyphs"
 
     [[grid]]                          # one or more
-    task = "bandit"                   # as in `hnca train`
+    task = "bandit"                   # as in `hnca train`, or "my_experiment.py:MyExperiment"
     seeds = [0, 1, 2]                 # [0] by default
     layers = 2                        # any setting of the task, one for all ...
     estimator = ["hnca", "reinforce"] # ... or a list, which is multiplied out
     learning_rate = [1e-4, 1e-3]
 
-gives 2 x 2 x 3 runs. What a plan does not say is as in the paper.
+gives 2 x 2 x 3 runs. What a plan does not say is as in the paper. The file of a task is looked for
+beside the plan first.
 """
 
 import dataclasses
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple
 
 from ..errors import UserError
-from ..experiments import EXPERIMENTS, AbstractExperiment, run_name
+from ..experiments import EXPERIMENTS, AbstractExperiment, experiment_class, run_name
+from ..settings import KINDS, Setting, from_value, setting_named, settings_of
 
 KEYS = ("about", "settings", "grid")
 OWN = ("seed", "updates")  # settings that a grid says otherwise: by `seeds` and `epochs`
@@ -56,7 +56,7 @@ def read_plan(name: str) -> Plan:
         missing = f"no file {name}" if path.suffix else f"no plan '{name}'"
         raise UserError(f"{missing}: it has to be one of {', '.join(known)}, or a TOML file")
     try:
-        return _plan(path.stem, name, path.read_text(encoding="utf-8"))
+        return _plan(path.stem, name, path.read_text(encoding="utf-8"), path.parent)
     except UnicodeDecodeError:
         raise UserError(f"{name} is not a text file") from None
 
@@ -71,7 +71,7 @@ def _built_in() -> dict[str, str]:
     return dict(sorted(texts.items()))
 
 
-def _plan(name: str, where: str, text: str) -> Plan:
+def _plan(name: str, where: str, text: str, base: Path | None = None) -> Plan:
     try:
         record = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -82,7 +82,7 @@ def _plan(name: str, where: str, text: str) -> Plan:
     found: list[AbstractExperiment] = []
     for number, grid in enumerate(grids, start=1):
         try:
-            found += expanded(shared | grid)
+            found += expanded(shared | grid, base)
         except UserError as error:
             raise UserError(f"{where}, grid {number}: {error}") from None
     usual = {setting: value for setting, value in shared.items() if not isinstance(value, list)}
@@ -102,74 +102,33 @@ def _parts(where: str, record: dict[str, Any]) -> tuple[str, dict[str, Any], lis
     return about, shared, grids
 
 
-def expanded(grid: dict[str, Any]) -> list[AbstractExperiment]:
-    """Every experiment of a grid, checked; the seeds of one setting stand together."""
-    task = grid.get("task")
-    if not isinstance(task, str) or task not in EXPERIMENTS:
+def expanded(grid: dict[str, Any], base: Path | None = None) -> list[AbstractExperiment]:
+    """Every experiment of a grid, checked; the seeds of one setting stand together. A file that the
+    task names may be in `base`."""
+    task, seeds = grid.get("task"), grid.get("seeds", [0])
+    if not isinstance(task, str):
         given = "there is no task" if task is None else f"unknown task {task!r}"
-        raise UserError(f"{given}: choose one of {', '.join(EXPERIMENTS)}")
-    kind, seeds = EXPERIMENTS[task], grid.get("seeds", [0])
-    if not (seeds and isinstance(seeds, list) and all(_fits(seed, int) for seed in seeds)):
+        raise UserError(f"{given}: choose one of {', '.join(EXPERIMENTS)}, or FILE.py:CLASS")
+    if not (seeds and isinstance(seeds, list) and all(KINDS[int].fits(seed) for seed in seeds)):
         raise UserError(f"seeds must be a list of numbers, as in [0, 1, 2], not {seeds!r}")
-    hints = get_type_hints(kind)
+    kind = experiment_class(task, base)
+    settings = [each for each in settings_of(kind) if each.name not in OWN]
     names = [name for name in grid if name not in ("task", "seeds")]
-    choices = [_choices(kind, hints, name, grid[name]) for name in names]
+    choices = [_choices(setting_named(settings, name, task), grid[name]) for name in names]
     found = []
     for values in product(*choices, seeds):
-        settings: dict[str, Any] = dict(zip([*names, "seed"], values, strict=True))
-        experiment = kind(**settings)
+        experiment = kind(**dict(zip([*names, "seed"], values, strict=True)))
         experiment.check()
         found.append(experiment)
     return found
 
 
-def _choices(
-    kind: type[AbstractExperiment], hints: dict[str, Any], name: str, given: Any
-) -> list[Any]:
+def _choices(setting: Setting, given: Any) -> list[Any]:
     """The values of a setting; one that is no list is the only one."""
-    known = [field.name for field in dataclasses.fields(kind) if field.name not in OWN]
-    if name not in known:
-        close = get_close_matches(name, known, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        allowed = f"{kind.name} has {', '.join(known)}"
-        raise UserError(f"unknown setting '{name}': {hint}{allowed}")
     values = given if isinstance(given, list) else [given]
     if not values:
-        raise UserError(f"{name} is an empty list: give one value or more")
-    return [_value(name, hints[name], value) for value in values]
-
-
-def _value(name: str, kind: Any, value: Any) -> Any:
-    """A value as the experiment wants it, of the right type."""
-    if get_origin(kind) is tuple:  # one size, or a list of them
-        value = tuple(value) if isinstance(value, list) else (value,)
-    if not _fits(value, kind):
-        given = list(value) if isinstance(value, tuple) else value
-        raise UserError(f"{name} must be {_words(kind)}, not {given!r}")
-    return float(value) if kind is float else value
-
-
-def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value is of a type, as TOML and the experiments have them."""
-    if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    if get_origin(kind) is tuple:
-        return all(_fits(each, get_args(kind)[0]) for each in value)
-    if get_args(kind):  # a union
-        return any(_fits(value, each) for each in get_args(kind))
-    if kind is bool or isinstance(value, bool):
-        return kind is bool and isinstance(value, bool)
-    return isinstance(value, (int, float) if kind is float else kind)
-
-
-def _words(kind: Any) -> str:
-    """A type, for people."""
-    if get_origin(kind) is Literal:
-        return f"one of {', '.join(map(str, get_args(kind)))}"
-    if get_origin(kind) is tuple:
-        return "a whole number, or a list of them inside of the list"
-    known = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-    return " or ".join(known[each] for each in get_args(kind) or (kind,) if each is not NoneType)
+        raise UserError(f"{setting.name} is an empty list: give one value or more")
+    return [from_value(setting, value) for value in values]
 
 
 class PlannedRun(NamedTuple):

@@ -12,7 +12,7 @@ from ..errors import first_line
 from .engines import AbstractEngine
 from .plans import PlannedRun
 from .status import run_status
-from .worker import Job, Outcome, work
+from .worker import Job, Order, Outcome, work
 
 AGAIN = {"failed": 1, "died": 3}  # how often a run gets another try
 PATIENCE, MOST = 2.0, 60.0  # seconds until a busy run is tried again: twice as many each time
@@ -89,7 +89,8 @@ class Scheduler:
                 break
             self.waiting.remove(run)
             path = self._out / run.name
-            job = Job(run.experiment, path, self._stop, self._data_dir, self._command)
+            order = Order.of(run.experiment)
+            job = Job(order, path, self._stop, self._data_dir, self._command)
             self.running[self._engine.submit(work, job)] = run
             if not self._tries[run.name, "busy"]:
                 events.append(Event("begun", run))

@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from statistics import mean
 from typing import Any, Literal, NamedTuple
@@ -20,7 +20,7 @@ from ..training import RunDirectory
 from ..training.directory import FREE
 from .engines import AbstractEngine
 from .plans import PlannedRun
-from .worker import Measurement, measure
+from .worker import Measurement, Order, measure
 
 TAIL = 1 << 16  # bytes: a few lines of metrics
 PROGRAMS = 8  # measured at most; the others are taken to be like them
@@ -81,11 +81,11 @@ def _is_epoch(entry: Any) -> bool:
 
 def _check_same(run: PlannedRun, directory: RunDirectory) -> None:
     """Training would refuse a directory with another run; this says so before."""
-    there, wanted = experiment_from(directory.read_config()), run.experiment
-    if type(there) is type(wanted):
-        free = {name: getattr(wanted, name) for name in FREE}
-        if replace(there, **free) == wanted:
-            return
+    wanted = run.experiment
+    there = experiment_from(directory.read_config(), type(wanted))
+    free = {each.name: getattr(wanted, each.name) for each in fields(wanted) if each.name in FREE}
+    if replace(there, **free) == wanted:
+        return
     raise UserError(f"{directory.path} holds a run with other settings: choose another --out")
 
 
@@ -116,7 +116,7 @@ class Pace:
         known = self._epochs
         if (same := program_of(experiment)) in known:
             return known[same]
-        alike = [seconds for each, seconds in known.items() if each.name == experiment.name]
+        alike = [seconds for each, seconds in known.items() if type(each) is type(experiment)]
         return mean(alike or known.values()) if known else None
 
     def unknown(self, experiments: Iterable[AbstractExperiment]) -> list[AbstractExperiment]:
@@ -148,7 +148,7 @@ def measure_programs(
     while waiting or running:
         while waiting and len(running) < engine.workers:
             experiment = waiting.pop(0)
-            running[engine.submit(measure, experiment, data_dir)] = experiment
+            running[engine.submit(measure, Order.of(experiment), data_dir)] = experiment
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             experiment = running.pop(future)
             done = len(chosen) - len(waiting) - len(running)
