@@ -58,6 +58,16 @@ def test_a_killed_worker_costs_nothing(tmp_path, stripes, engine):  # noqa: F811
     assert len(RunDirectory(path).read_metrics()) == 300
 
 
+def test_an_address_where_nobody_is_gets_one_line(monkeypatch, capfd):
+    pytest.importorskip("ray")
+    monkeypatch.setattr("hnca.lab.sweep.engines.PATIENCE", 4.0)
+    with pytest.raises(
+        UserError, match=r"no Ray cluster at 127\.0\.0\.1:9: no answer within 4 sec"
+    ):
+        make_engine("ray", address="127.0.0.1:9")
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize(("engine", "extra"), [("ray", "ray"), ("dask", "dask")])
 def test_a_missing_library_is_named(monkeypatch, engine, extra):
     def missing(name):

@@ -12,6 +12,10 @@ hnca has to be installed on each, in the same version.
 import logging
 import os
 import signal
+import subprocess
+import sys
+import threading
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -24,6 +28,9 @@ from typing import Any, ClassVar
 from ..errors import UserError, first_line
 
 STORE = 100 << 20  # bytes, for what Ray passes on: next to nothing here
+LOOK = 1.0  # seconds until a worker looks again whether its parent is there
+PATIENCE = 25.0  # seconds for a Ray cluster to answer
+TRY_RAY = "import ray, sys; ray.init(address=sys.argv[1], log_to_driver=False)"
 
 
 class AbstractEngine(ABC):
@@ -111,7 +118,7 @@ class _Lane:
 
         # Loky replaces a process that has grown by 300 MB, as one does by many programs.
         warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
-        return ProcessPoolExecutor(1, initializer=bind, initargs=(self._core,))
+        return ProcessPoolExecutor(1, initializer=_settle, initargs=(self._core, os.getpid()))
 
     def close(self, at_once: bool) -> None:
         if self._executor is not None:
@@ -131,7 +138,9 @@ class RayEngine(AbstractEngine):
     def __init__(self, workers: int | None = None, address: str | None = None):
         self._ray, self._limit, self._calls = import_module("ray"), workers, []
         options: dict[str, Any] = {"logging_level": "error", "log_to_driver": False}
-        if address is None:
+        if address is not None:
+            _try_ray(address)
+        else:
             cores = workers or len(available_cores())
             options |= {"num_cpus": cores, "include_dashboard": False, "object_store_memory": STORE}
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -224,10 +233,18 @@ def shared_out(cores: list[int], workers: int | None = None) -> list[int]:
     return [cores[number % len(cores)] for number in range(workers)]
 
 
-def bind(core: int) -> None:
-    """Keeps this process on a core, where the system can do that."""
+def _settle(core: int, parent: int) -> None:
+    """Keeps this process on a core, where the system can do that, and ends it with its parent: one
+    that was killed cannot tell its workers. What they have saved stays."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, [core])
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
@@ -240,6 +257,20 @@ def shielded() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _try_ray(address: str) -> None:
+    """Connects in another process first: where nobody answers, Ray goes on trying for minutes, with
+    pages of messages, and cannot be stopped."""
+    command = [sys.executable, "-c", TRY_RAY, address]
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        error = TimeoutError(f"no answer within {PATIENCE:.0f} seconds")
+        raise _unreachable("Ray", address, error) from None
+    except subprocess.CalledProcessError as failure:
+        *_, last = ["", *failure.stderr.strip().splitlines()]
+        raise _unreachable("Ray", address, RuntimeError(last)) from None
 
 
 def _unreachable(what: str, address: str | None, error: Exception) -> UserError:
