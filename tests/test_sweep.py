@@ -1,5 +1,6 @@
 """Many runs: plans and what is refused of them, names, what is skipped, failures, real workers."""
 
+import io
 import json
 import os
 import pickle
@@ -15,12 +16,16 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from hnca.lab.cli import main
+from hnca.lab.cli.sweep_table import EventTable
 from hnca.lab.errors import UserError
 from hnca.lab.experiments import EXPERIMENTS, VAE, Bandit, run_name
 from hnca.lab.sweep import (
+    ENGINES,
     AbstractEngine,
+    Outlook,
     Pace,
     PlannedRun,
     Scheduler,
@@ -283,9 +288,54 @@ def test_help_teaches(capsys):
     assert sweep() == 0
     said = capsys.readouterr().out
     assert all(name in said for name in [*built_in(), "--dry-run", "[[grid]]", "seeds = ["])
+    for name, engine in ENGINES.items():
+        assert re.search(rf"^  {name} +{engine.about}$", said, re.MULTILINE)
+    assert f"--engine {{{','.join(ENGINES)}}}" in said
+
+
+@pytest.mark.parametrize("name", ["...toml", "..toml", ".toml", ".hidden.toml", "a\nb.toml"])
+def test_a_plan_that_names_no_directory_is_refused(tmp_path, monkeypatch, capfd, name):
+    """`...toml` would have put its runs into `runs/..`."""
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text("[[grid]]\ntask = 'bandit'")
+    assert sweep(name, "--dry-run") == 1
+    assert "rename it, as in plan.toml" in capfd.readouterr().err
+    assert os.listdir() == [name]
+
+
+def test_a_plan_of_ones_own_keeps_out_of_a_built_in_ones_way(tmp_path, monkeypatch, here, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("hnca.lab.cli.sweep.measure_programs", lambda *call: None)
+    Path("quick.toml").write_text("[[grid]]\ntask = 'bandit'\ndataset = 'glyphs'")
+    assert sweep("quick.toml", "--dry-run") == 1
+    said = capfd.readouterr().err
+    assert "quick.toml would share runs/quick with the plan 'quick' that comes with hnca" in said
+    assert sweep("quick.toml", "--out", "mine", "--dry-run") == 0
+    assert "1 run in mine, 1 to do" in capfd.readouterr().out
+
+
+def test_a_big_plan_is_checked_once_a_setting_and_tells_how_far_it_is(tmp_path, monkeypatch):
+    checked, said = [], []
+    monkeypatch.setattr(Bandit, "check", lambda self: checked.append((self.units, self.seed)))
+    monkeypatch.setattr("hnca.lab.sweep.plans.QUIET", -1.0)
+    path = tmp_path / "big.toml"
+    sizes, seeds = list(range(1, 31)), list(range(20))
+    path.write_text(f"[[grid]]\ntask = 'bandit'\nunits = {sizes}\nseeds = {seeds}")
+    plan = read_plan(str(path), said.append)
+    assert len(runs_of(plan.experiments, say=said.append)) == 600
+    assert {units for units, _ in checked} == set(sizes)
+    assert {seed for _, seed in checked} == set(seeds)
+    assert len(checked) == 20 + 29
+    assert "checked settings: 29 of 30" in said
+    assert "named runs: 599 of 600" in said
 
 
 # Runs
+
+
+def test_a_run_that_names_no_directory_is_refused():
+    with pytest.raises(UserError, match="no name of a directory"):
+        runs_of([Bandit(dataset="/a/b\nc")])
 
 
 def test_a_name_tells_every_setting_that_is_not_the_papers():
@@ -411,6 +461,28 @@ def test_the_time_is_shared_out_and_bounded_by_the_longest():
     runs = [(PlannedRun(str(seed), replace(TINY, seed=seed)), 3) for seed in range(4)]
     assert pace.total(runs, workers=2) == 4 * 7 / 2
     assert pace.total(runs, workers=50) == 7
+
+
+def test_the_time_left_goes_by_the_epochs_of_this_sweep(tmp_path):
+    """What was done before does not count as done, nor what has failed as left."""
+    done, other = (PlannedRun(str(seed), replace(TINY, epochs=20, seed=seed)) for seed in (0, 1))
+
+    def advance(run, epochs):
+        (tmp_path / run.name).mkdir(exist_ok=True)
+        entries = [{"epoch": epoch + 1, "seconds": 2.0} for epoch in range(epochs)]
+        text = "".join(json.dumps(entry) + "\n" for entry in entries)
+        (tmp_path / run.name / "metrics.jsonl").write_text(text)
+
+    advance(done, 10)
+    outlook = Outlook([done, other], tmp_path)
+    assert outlook.seconds() is None
+    advance(done, 15)
+    outlook.look([done, other])
+    outlook._began -= 1000
+    assert (outlook.epochs(done), outlook.epochs(other)) == (15, 0)
+    assert outlook.seconds() == pytest.approx(25 / 5 * 1000, rel=0.01)
+    outlook.give_up(other)
+    assert outlook.seconds() == pytest.approx(5 / 5 * 1000, rel=0.01)
 
 
 # The scheduler, with an engine that does everything at once, in this process
@@ -539,8 +611,33 @@ def test_a_dry_run_lists_before_it_measures(tmp_path, plan, here, capfd):
     assert re.search(r"^bandit-1-reinforce-\S*-0 +missing\n", said)
     assert re.search(r"bandit-3-\S+ cannot be measured: --train-size 1000", said)
     assert said.rindex("missing") < said.index("measured")
-    assert re.search(r"5 runs in \S+, 5 of them to do: about \d+:\d\d on 2 local workers", said)
+    assert re.search(r"5 runs in \S+, 5 to do\n", said)
+    assert re.search(r"that takes about \d+:\d\d on 2 local workers", said)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_of_many_lists_some(tmp_path, plan, here, monkeypatch, capfd):
+    monkeypatch.setattr("hnca.lab.cli.sweep.LISTED", 3)
+    monkeypatch.setattr("hnca.lab.cli.sweep.measure_programs", lambda *call: None)
+    assert sweep(plan(), "--out", str(tmp_path / "out"), "--dry-run") == 0
+    said = capfd.readouterr().out
+    assert len(re.findall(r"^bandit.* missing$", said, re.MULTILINE)) == 3
+    assert "... and 1 more: 1 missing\n" in said
+
+
+def test_a_dry_run_that_finds_a_conflict_says_so_and_fails(tmp_path, plan, here, capfd):
+    out = tmp_path / "out"
+    options = ["--out", str(out), "--seeds", "0", "--only", "reinforce-"]
+    assert sweep(plan(), *options) == 0
+    other = Path(plan()).read_text().replace("units = 3", "units = 4")
+    [run] = out.iterdir()
+    run.rename(out / run.name.replace("units-3", "units-4"))
+    (tmp_path / "tiny.toml").write_text(other)
+    capfd.readouterr()
+    assert sweep(str(tmp_path / "tiny.toml"), *options, "--dry-run") == 1
+    said = capfd.readouterr()
+    assert "1 run in" in said.out
+    assert "holds a run with other settings: choose another --out" in said.err
 
 
 def test_a_sweep_from_nothing_to_the_end(tmp_path, plan, here, monkeypatch, capfd):
@@ -549,7 +646,8 @@ def test_a_sweep_from_nothing_to_the_end(tmp_path, plan, here, monkeypatch, capf
     options = ["--out", str(out)]
     assert sweep(plan(), *options, "--epochs", "1", "--only", "baseline*-0") == 0
     said = capfd.readouterr().out
-    assert "1 of 1 runs are done" in said
+    assert "1 of 1 run done" in said
+    assert re.search(r"^done +\S+: train_accuracy \S+, test_accuracy \S+$", said, re.MULTILINE)
     assert f"report {out} -o {out / 'report'}" in said
     half = next(out.iterdir())
     began = (half / "metrics.jsonl").read_text()
@@ -557,9 +655,9 @@ def test_a_sweep_from_nothing_to_the_end(tmp_path, plan, here, monkeypatch, capf
     bad = '[[grid]]\ntask = "bandit"\ntrain_size = 1000'
     assert sweep(plan(more=bad), *options) == 1
     said = capfd.readouterr().out
-    assert "5 runs, 5 of them to do" in said
+    assert "5 runs, 5 to do" in said
     assert re.search(r"failed: bandit-3-\S+: --train-size 1000: there are no more than 48", said)
-    assert "4 of 5 runs are done" in said
+    assert "4 of 5 runs done" in said
     assert (half / "metrics.jsonl").read_text().startswith(began)
 
     assert sweep(plan(), "--out", str(tmp_path / "whole"), "--only", "baseline*-0") == 0
@@ -568,7 +666,7 @@ def test_a_sweep_from_nothing_to_the_end(tmp_path, plan, here, monkeypatch, capf
     monkeypatch.setattr("hnca.lab.cli.sweep.make_engine", None)  # nobody is needed any more
     files = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
     assert sweep(plan(), *options) == 0
-    assert "4 runs, 0 of them to do" in capfd.readouterr().out
+    assert "4 runs, 0 to do" in capfd.readouterr().out
     assert sweep(plan(), *options, "--dry-run") == 0
     assert "4 runs in" in capfd.readouterr().out
     assert files == {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
@@ -587,6 +685,48 @@ def test_a_sweep_that_stops_leaves_runs_that_go_on(tmp_path, two, monkeypatch):
     again = Scheduler(two, tmp_path, Here())
     carry_out(again)
     assert set(again.done) == set(two)
+
+
+def test_signals_at_once_end_a_sweep_and_its_workers(plan, tmp_path, monkeypatch, capfd):
+    """Also those that come while the workers are being ended."""
+    closed = []
+
+    class Signalled(Here):
+        def submit(self, function, *arguments):
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            return Future()
+
+        def close(self, at_once=False):
+            signal.raise_signal(signal.SIGINT)
+            closed.append(at_once)
+
+    monkeypatch.setattr("hnca.lab.cli.sweep.make_engine", lambda *arguments: Signalled())
+    assert sweep(plan(), "--out", str(tmp_path / "out")) == 130
+    assert closed == [True]
+    assert "Stopped with 0 of 4 runs done. Go on with:" in capfd.readouterr().out
+
+
+def test_interrupted_before_anything_is_done_a_sweep_says_how_to_go_on(
+    plan, tmp_path, monkeypatch, capfd
+):
+    def starting(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hnca.lab.cli.sweep.make_engine", starting)
+    assert sweep(plan(), "--out", str(tmp_path / "out")) == 130
+    assert "Stopped with 0 of 4 runs done. Go on with:" in capfd.readouterr().out
+
+
+def test_the_table_says_that_a_run_is_compiling(tmp_path, two):
+    scheduler = Scheduler(two, tmp_path, Here())
+    scheduler.running[Future()] = scheduler.waiting.popleft()
+    table, console = EventTable(scheduler, tmp_path, 0), Console(width=120, file=io.StringIO())
+    table.update([])
+    console.print(table._live.renderable)
+    said = console.file.getvalue()
+    assert re.search(r"0/1 +compiling, or in its first epoch", said)
+    assert "left" not in said
 
 
 def test_signals_are_the_main_threads_business():
@@ -634,6 +774,41 @@ def test_local_workers_have_a_core_each_and_are_replaced():
         engine.close(at_once=True)
 
 
+PARENT = """
+import os, sys
+from hnca.lab.sweep import make_engine
+engine = make_engine("local", 1)
+print(engine.submit(os.getpid).result(), flush=True)
+sys.stdin.read()
+"""
+
+
+def is_there(pid: int) -> bool:
+    """Not gone, and no zombie that nobody has asked after."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux")
+def test_workers_end_with_their_parent():
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with parent:
+        worker = int(parent.stdout.readline())
+        assert is_there(worker)
+        parent.kill()
+        deadline = time.monotonic() + 20
+        while is_there(worker) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        left = is_there(worker)
+        if left:
+            os.kill(worker, signal.SIGKILL)
+    assert not left
+
+
 @pytest.fixture
 def cached(environment, monkeypatch):  # noqa: F811
     for name, value in environment.items():
@@ -660,10 +835,10 @@ def test_interrupted_a_sweep_goes_on(tmp_path, plan, environment, cached, capfd)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: workers are asked as well
     said = process.communicate()[0]
     assert process.returncode == 130, said
-    assert "Stopped with 0 of 1 runs done. Go on with:" in said
+    assert "Stopped with 0 of 1 run done. Go on with:" in said
     assert "Traceback" not in said
     assert not list(out.glob(".stop*"))
     done = began()
     assert sweep(*command[4:], "--epochs", str(done + 1)) == 0
-    assert "1 of 1 runs are done" in capfd.readouterr().out
+    assert "1 of 1 run done" in capfd.readouterr().out
     assert began() == done + 1

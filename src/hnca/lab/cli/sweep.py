@@ -1,19 +1,22 @@
 """`hnca sweep`: many runs, from a plan to the command that reports on them."""
 
 import shlex
+from collections import Counter
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import tyro
 
+from ..errors import UserError
 from ..sweep import (
     ENGINES,
     AbstractEngine,
     Pace,
     PlannedRun,
+    RunStatus,
     Scheduler,
+    announced,
     built_in,
     check_engine,
     fetch_data,
@@ -25,7 +28,7 @@ from ..sweep import (
     run_status,
     runs_of,
 )
-from ..training.signals import Interrupted, listening
+from ..training.signals import Interrupted, StopRequest, listening
 from .progress import clock
 from .sweep_table import EventLines, display
 from .usage import parse, program
@@ -59,6 +62,8 @@ Engines:
 First thing to try:
   hnca sweep quick --dry-run
   hnca sweep quick"""
+
+LISTED = 200  # runs that a dry run has a line for
 
 
 @dataclass(frozen=True)
@@ -95,11 +100,12 @@ def main(arguments: list[str]) -> None:
     engines = {name: engine.about for name, engine in ENGINES.items()}
     about = ABOUT.format(plans=listed(built_in()), engines=listed(engines))
     asked = parse(Sweep, "hnca sweep", arguments or ["--help"], description=about)
-    plan = read_plan(asked.plan)
-    wanted = narrowed(runs_of(plan.experiments, asked.epochs, plan.usual), asked.seeds, asked.only)
+    plan = read_plan(asked.plan, say)
+    named = runs_of(plan.experiments, asked.epochs, plan.usual, say)
+    wanted = narrowed(named, asked.seeds, asked.only)
     runs = [run._replace(experiment=run.experiment.located()) for run in wanted]
     place = Workplace(
-        asked.out or Path("runs") / plan.name,
+        asked.out or _usual_out(asked.plan, plan.name),
         asked.data_dir and asked.data_dir.expanduser().absolute(),
         (asked.engine, asked.workers, asked.address),
     )
@@ -108,6 +114,26 @@ def main(arguments: list[str]) -> None:
         _list(runs, place)
     else:
         _sweep(runs, place, f"{program()} {shlex.join(['sweep', *arguments])}")
+
+
+def say(line: str) -> None:
+    """Tells the user something, now."""
+    print(line, flush=True)
+
+
+def _usual_out(asked: str, name: str) -> Path:
+    """Where the runs of a plan go. A plan of one's own keeps out of the built-in ones' way."""
+    out = Path("runs") / name
+    if name in built_in() and asked != name:
+        raise UserError(
+            f"{asked} would share {out} with the plan '{name}' that comes with hnca: "
+            "rename it, or choose another --out"
+        )
+    return out
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 class Workplace(NamedTuple):
@@ -119,21 +145,37 @@ class Workplace(NamedTuple):
 
     def start(self, runs: list[PlannedRun]) -> AbstractEngine:
         """An engine for these runs, once what has to be fetched for them is there."""
-        fetch_data([run.experiment for run in runs], self.data_dir, print)
+        fetch_data([run.experiment for run in runs], self.data_dir, say)
         return make_engine(*self.engine)
+
+    def look(self, runs: list[PlannedRun]) -> list[tuple[PlannedRun, RunStatus]]:
+        """How far these runs are."""
+        looked = announced(runs, len(runs), "looked for runs", say)
+        return [(run, run_status(run, self.out)) for run in looked]
 
 
 def _list(runs: list[PlannedRun], place: Workplace) -> None:
-    """A line for each run, then the time that the rest will take."""
-    found = [(run, run_status(run, place.out)) for run in runs]
-    width = max(len(run.name) for run in runs)
-    for run, there in found:
-        print(f"{run.name:{width}}  {there.words(run)}", flush=True)
+    """A line for each run, then the time that the rest will take. Exits with 1 if a run cannot be
+    done."""
+    found = place.look(runs)
+    shown = found[:LISTED]
+    width = max(len(run.name) for run, _ in shown)
+    for run, there in shown:
+        print(f"{run.name:{width}}  {there.words(run)}")
+    if len(found) > LISTED:
+        states = Counter(there.state for _, there in found[LISTED:])
+        rest = ", ".join(f"{count:,} {state}" for state, count in states.items())
+        print(f"... and {len(found) - LISTED:,} more: {rest}")
     left = [
         (run, max(0, run.experiment.epochs - there.epochs)) for run, there in found if there.open
     ]
-    took = f": {_estimate(runs, left, place)}" if left else ""
-    print(f"{len(runs)} runs in {place.out}, {len(left)} of them to do{took}")
+    say(f"{_counted(len(runs), 'run')} in {place.out}, {len(left):,} to do")
+    if left:
+        say(f"that takes {_estimate(runs, left, place)}")
+    if unusable := [there.why for _, there in found if there.state == "unusable"]:
+        raise UserError(
+            f"{len(unusable):,} of {_counted(len(runs), 'run')} cannot be done: {unusable[0]}"
+        )
 
 
 def _estimate(runs: list[PlannedRun], left: list[tuple[PlannedRun, int]], place: Workplace) -> str:
@@ -144,25 +186,24 @@ def _estimate(runs: list[PlannedRun], left: list[tuple[PlannedRun, int]], place:
     todo = [run for run, _ in left]
     engine = place.start(todo)
     try:
-        say = partial(print, flush=True)
         measure_programs(pace, [run.experiment for run in todo], engine, place.data_dir, say)
         seconds, workers = pace.total(left, engine.workers), engine.workers
     finally:
         engine.close(at_once=True)
     took = "who knows how long" if seconds is None else f"about {clock(seconds)}"
-    return f"{took} on {workers} {place.engine[0]} workers"
+    return f"{took} on {_counted(workers, f'{place.engine[0]} worker')}"
 
 
 def _sweep(runs: list[PlannedRun], place: Workplace, command: str) -> None:
     """Does what is missing, and says what came of it."""
     out = place.out
-    todo = [run for run in runs if run_status(run, out).state != "done"]
+    todo = [run for run, there in place.look(runs) if there.state != "done"]
     todo.sort(key=lambda run: run.experiment.seed)  # all programs are compiled by the first seeds
-    print(f"{len(runs)} runs, {len(todo)} of them to do, in {out}", flush=True)
+    say(f"{_counted(len(runs), 'run')}, {len(todo):,} to do, in {out}")
     failed = _do(todo, place, len(runs) - len(todo), command) if todo else {}
     for run, message in failed.items():
         print(f"failed: {run.name}: {message}")
-    print(f"{len(runs) - len(failed)} of {len(runs)} runs are done. What came of them:")
+    print(f"{len(runs) - len(failed):,} of {_counted(len(runs), 'run')} done. What came of them:")
     print(f"  {program()} report {shlex.quote(str(out))} -o {shlex.quote(str(out / 'report'))}")
     if failed:
         raise SystemExit(1)
@@ -172,31 +213,38 @@ def _do(
     todo: list[PlannedRun], place: Workplace, done_before: int, command: str
 ) -> dict[PlannedRun, str]:
     """Trains, and returns what became of those that failed."""
-    engine = place.start(todo)
-    place.out.mkdir(parents=True, exist_ok=True)
-    scheduler = Scheduler(todo, place.out, engine, place.data_dir, command)
-    with display(scheduler, place.out, done_before) as show:
-        try:
-            _carry_out(scheduler, engine, show)
-        except Interrupted as interrupted:
-            done, all_runs = done_before + len(scheduler.done), done_before + len(todo)
-            show.say(f"Stopped with {done} of {all_runs} runs done. Go on with:\n  {command}")
-            raise SystemExit(interrupted.exit_code) from None
+    done = done_before
+    try:
+        engine = place.start(todo)
+        place.out.mkdir(parents=True, exist_ok=True)
+        scheduler = Scheduler(todo, place.out, engine, place.data_dir, command)
+        with listening(at_once=False) as request, display(scheduler, place.out, done) as show:
+            try:
+                _carry_out(scheduler, engine, show, request)
+            finally:
+                done += len(scheduler.done)
+    except (Interrupted, KeyboardInterrupt) as reason:
+        finished = f"{done:,} of {_counted(done_before + len(todo), 'run')}"
+        say(f"Stopped with {finished} done. Go on with:\n  {command}")
+        code = reason.exit_code if isinstance(reason, Interrupted) else 130
+        raise SystemExit(code) from None
     return scheduler.failed
 
 
-def _carry_out(scheduler: Scheduler, engine: AbstractEngine, show: EventLines) -> None:
-    """Until all is done, or, asked to stop, until the workers have finished their epochs."""
+def _carry_out(
+    scheduler: Scheduler, engine: AbstractEngine, show: EventLines, request: StopRequest
+) -> None:
+    """Until all is done; or, asked to stop, until the workers have finished their epochs; or, asked
+    twice, until now. What ends the workers is not interrupted, however often one asks."""
     well = False
     try:
-        with listening() as request:
-            while not scheduler.over:
-                show.update(scheduler.turn(0.5))
-                if request.signum is not None and not scheduler.stopping:
-                    scheduler.stop()
-                    request.answer(show.say)
-            request.check()
-            well = True
+        while not scheduler.over and not request.urgent:
+            show.update(scheduler.turn(0.5))
+            if request.signum is not None and not scheduler.stopping:
+                scheduler.stop()
+                request.answer(show.say)
+        request.check()
+        well = True
     finally:
         engine.close(at_once=not well)
         scheduler.close()
