@@ -1,7 +1,9 @@
 """Many runs: plans and what is refused of them, names, what is skipped, failures, real workers."""
 
+import io
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -14,15 +16,30 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from hnca.lab.cli import main
+from hnca.lab.cli.sweep_table import EventTable
 from hnca.lab.errors import UserError
-from hnca.lab.experiments import EXPERIMENTS, VAE, Bandit, run_name
-from hnca.lab.sweep import Run, Scheduler, built_in, make_engine, narrowed, read_plan, runs_of
-from hnca.lab.sweep.engines import AbstractEngine, shared_out
-from hnca.lab.sweep.pace import Pace, program
-from hnca.lab.sweep.progress import progress, recent
-from hnca.lab.sweep.worker import Measurement, Outcome, work
+from hnca.lab.experiments import EXPERIMENTS, VAE, Bandit, run_name, task_of
+from hnca.lab.sweep import (
+    ENGINES,
+    AbstractEngine,
+    Outlook,
+    Pace,
+    PlannedRun,
+    Scheduler,
+    built_in,
+    latest_epochs,
+    make_engine,
+    narrowed,
+    read_plan,
+    run_status,
+    runs_of,
+)
+from hnca.lab.sweep.engines import shared_out
+from hnca.lab.sweep.status import program_of
+from hnca.lab.sweep.worker import Measurement, Order, Outcome, work
 from hnca.lab.training import RunDirectory, train
 from hnca.lab.training.signals import listening
 from test_cli import environment, lines, stripes, wait_for  # noqa: F401  (fixtures)
@@ -40,6 +57,30 @@ units = 3
 epochs = {epochs}
 estimator = ["reinforce", "reinforce+baseline"]
 seeds = [0, 1]
+"""
+
+
+OWN = """
+from __future__ import annotations
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+from hnca.lab.experiments import Bandit
+
+@dataclass(frozen=True)
+class Mine(Bandit):
+    name: ClassVar[str] = "mine"
+
+    style: Literal["plain", "odd"] = "plain"
+    shape: tuple[float, ...] = (2.0,)
+    rate: float | None = None
+    loud: bool = False
+
+    @property
+    def title(self):
+        return f"mine-{self.estimator}"
+
+class Helper:
+    pass
 """
 
 
@@ -79,7 +120,7 @@ def test_the_papers_plans_are_the_papers():
     }
     everything = [each for name in counts for each in read_plan(name).experiments]
     assert {each.dataset for each in everything} == {"mnist"}
-    assert {(each.name, each.epochs) for each in everything} == {
+    assert {(task_of(type(each)), each.epochs) for each in everything} == {
         ("bandit", 100),
         ("conv-bandit", 100),
         ("vae", 840),
@@ -99,7 +140,7 @@ def test_the_papers_plans_are_the_papers():
 def test_the_quick_plan_has_everything():
     quick = read_plan("quick").experiments
     for task in ("bandit", "conv-bandit", "vae"):
-        used = {each.estimator for each in quick if each.name == task}
+        used = {each.estimator for each in quick if task_of(type(each)) == task}
         for name in hnca_estimators(task):
             assert name in used, (task, name)
     assert {each.dataset for each in quick} == {"glyphs"}
@@ -149,6 +190,7 @@ def test_a_list_is_multiplied_out(tmp_path):
         ("[[grid]]\ntask = 'bandit'\n[grids]", "unknown key 'grids': a plan has about"),
         ("[[grid]]\nlayers = 1", "grid 1: there is no task: choose one of bandit"),
         ("[[grid]]\ntask = 'bandits'", "unknown task 'bandits': choose one of bandit"),
+        ("[[grid]]\ntask = 3", "unknown task 3: choose one of bandit"),
         ("[[grid]]\ntask = 'bandit'\nlayer = 1", "did you mean layers? bandit has"),
         ("[[grid]]\ntask = 'bandit'\nseed = 1", "unknown setting 'seed'"),
         ("[[grid]]\ntask = 'bandit'\nlayers = '1'", "layers must be a whole number, not '1'"),
@@ -156,7 +198,7 @@ def test_a_list_is_multiplied_out(tmp_path):
         ("[[grid]]\ntask = 'bandit'\nlayers = []", "layers is an empty list"),
         ("[[grid]]\ntask = 'bandit'\nseeds = 3", "as in [0, 1, 2], not 3"),
         ("[[grid]]\ntask = 'bandit'\noptimizer = 'adem'", "one of adam, sgd, rmsprop"),
-        ("[[grid]]\ntask = 'vae'\nunits = [['3']]", "a list of them inside of the list, not ['3']"),
+        ("[[grid]]\ntask = 'vae'\nunits = [['3']]", "a list of such inside of the list, not ['3']"),
         ("[[grid]]\ntask = 'vae'\nprune_children = 0", "prune_children must be true or false"),
         ("[[grid]]\ntask = 'bandit'\nestimator = ['hnca', 'loo']", "'loo' evaluates the objective"),
         ("[[grid]]\ntask = 'bandit'\nepochs = 0", "--epochs must be above 0"),
@@ -169,6 +211,56 @@ def test_a_wrong_plan_gets_one_line(tmp_path, capfd, text, message):
     said = capfd.readouterr().err
     assert said.count("\n") == 1
     assert said.startswith(f"error: {path}")
+    assert message in said
+
+
+def test_a_plan_takes_an_experiment_of_ones_own(tmp_path, monkeypatch):
+    """From a file beside it, with settings of any type; what is sent to workers names no class."""
+    monkeypatch.chdir("/")
+    (tmp_path / "own.py").write_text(OWN)
+    found = experiments(
+        """
+        [[grid]]
+        task = "own.py:Mine"
+        style = "odd"
+        shape = [1, [2, 3]]
+        rate = 1
+        loud = true
+        """,
+        tmp_path,
+    )
+    assert [each.shape for each in found] == [(1.0,), (2.0, 3.0)]
+    for each in found:
+        assert (each.style, each.rate, each.loud) == ("odd", 1.0, True)
+        assert all(type(value) is float for value in (*each.shape, each.rate))
+        order = Order.of(each)
+        assert order.task == f"{tmp_path / 'own.py'}:Mine"
+        assert type(each).__module__.encode() not in pickle.dumps(order)
+        assert order.experiment() == each
+    assert Order.of(type(found[0])()).settings == {}
+
+
+@pytest.mark.parametrize(
+    ("task", "more", "message"),
+    [
+        ("other.py:Mine", "", "no file other.py"),
+        ("own.py:Mein", "", "own.py has no experiment 'Mein': did you mean Mine?"),
+        ("own.py:Helper", "", "own.py has no experiment 'Helper': there is Bandit, Mine"),
+        ("broken.py:Mine", "", "broken.py, line 2: ZeroDivisionError: division by zero"),
+        ("wrong.py:Mine", "", "wrong.py, line 1: SyntaxError"),
+        ("own.py:Mine", "style = 'even'", "style must be one of plain, odd, not 'even'"),
+        ("own.py:Mine", "sytle = 'odd'", "did you mean style? own.py:Mine has estimator"),
+        ("own.py:Mine", "shape = ['a']", "shape must be a number"),
+    ],
+)
+def test_a_wrong_experiment_of_ones_own_gets_one_line(tmp_path, capfd, task, more, message):
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "broken.py").write_text("x = 1\ny = x / 0\n")
+    (tmp_path / "wrong.py").write_text("class Mine(:\n")
+    (tmp_path / "plan.toml").write_text(f"[[grid]]\ntask = '{task}'\n{more}")
+    assert sweep(str(tmp_path / "plan.toml")) == 1
+    said = capfd.readouterr().err
+    assert said.count("\n") == 1
     assert message in said
 
 
@@ -196,9 +288,54 @@ def test_help_teaches(capsys):
     assert sweep() == 0
     said = capsys.readouterr().out
     assert all(name in said for name in [*built_in(), "--dry-run", "[[grid]]", "seeds = ["])
+    for name, engine in ENGINES.items():
+        assert re.search(rf"^  {name} +{engine.about}$", said, re.MULTILINE)
+    assert f"--engine {{{','.join(ENGINES)}}}" in said
+
+
+@pytest.mark.parametrize("name", ["...toml", "..toml", ".toml", ".hidden.toml", "a\nb.toml"])
+def test_a_plan_that_names_no_directory_is_refused(tmp_path, monkeypatch, capfd, name):
+    """`...toml` would have put its runs into `runs/..`."""
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text("[[grid]]\ntask = 'bandit'")
+    assert sweep(name, "--dry-run") == 1
+    assert "rename it, as in plan.toml" in capfd.readouterr().err
+    assert os.listdir() == [name]
+
+
+def test_a_plan_of_ones_own_keeps_out_of_a_built_in_ones_way(tmp_path, monkeypatch, here, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("hnca.lab.cli.sweep.measure_programs", lambda *call: None)
+    Path("quick.toml").write_text("[[grid]]\ntask = 'bandit'\ndataset = 'glyphs'")
+    assert sweep("quick.toml", "--dry-run") == 1
+    said = capfd.readouterr().err
+    assert "quick.toml would share runs/quick with the plan 'quick' that comes with hnca" in said
+    assert sweep("quick.toml", "--out", "mine", "--dry-run") == 0
+    assert "1 run in mine, 1 to do" in capfd.readouterr().out
+
+
+def test_a_big_plan_is_checked_once_a_setting_and_tells_how_far_it_is(tmp_path, monkeypatch):
+    checked, said = [], []
+    monkeypatch.setattr(Bandit, "check", lambda self: checked.append((self.units, self.seed)))
+    monkeypatch.setattr("hnca.lab.sweep.plans.QUIET", -1.0)
+    path = tmp_path / "big.toml"
+    sizes, seeds = list(range(1, 31)), list(range(20))
+    path.write_text(f"[[grid]]\ntask = 'bandit'\nunits = {sizes}\nseeds = {seeds}")
+    plan = read_plan(str(path), said.append)
+    assert len(runs_of(plan.experiments, say=said.append)) == 600
+    assert {units for units, _ in checked} == set(sizes)
+    assert {seed for _, seed in checked} == set(seeds)
+    assert len(checked) == 20 + 29
+    assert "checked settings: 29 of 30" in said
+    assert "named runs: 599 of 600" in said
 
 
 # Runs
+
+
+def test_a_run_that_names_no_directory_is_refused():
+    with pytest.raises(UserError, match="no name of a directory"):
+        runs_of([Bandit(dataset="/a/b\nc")])
 
 
 def test_a_name_tells_every_setting_that_is_not_the_papers():
@@ -263,20 +400,23 @@ def test_epochs_seeds_and_patterns_narrow_a_plan():
 
 
 def test_progress_is_read_from_the_directory(tmp_path):
-    run = Run("run", TINY)
-    assert progress(run, tmp_path).words(run) == "missing"
+    run = PlannedRun("run", TINY)
+    assert run_status(run, tmp_path).words(run) == "missing"
     with pytest.raises(Killed):
         train(TINY, DATA, RunDirectory(tmp_path / "run"), DiesAfter(2))
     metrics = tmp_path / "run" / "metrics.jsonl"
     whole = metrics.read_text()
     metrics.write_text(whole + '{"epoch": 3')
-    assert progress(run, tmp_path).words(run) == "2 of 3 epochs"
+    assert run_status(run, tmp_path).words(run) == "2 of 3 epochs"
     metrics.write_text(whole)
     train(TINY, DATA, RunDirectory(tmp_path / "run"), Quiet())
-    assert progress(run, tmp_path).state == "done"
+    assert run_status(run, tmp_path).state == "done"
     longer, other = replace(TINY, epochs=5), replace(TINY, units=5)
-    assert progress(Run("run", longer), tmp_path).words(Run("run", longer)) == "3 of 5 epochs"
-    assert "other settings" in progress(Run("run", other), tmp_path).why
+    assert (
+        run_status(PlannedRun("run", longer), tmp_path).words(PlannedRun("run", longer))
+        == "3 of 5 epochs"
+    )
+    assert "other settings" in run_status(PlannedRun("run", other), tmp_path).why
 
 
 @pytest.mark.parametrize(
@@ -304,30 +444,51 @@ def test_damaged_files_end_no_sweep(tmp_path, file, text, state):
     (tmp_path / "run").mkdir()
     for name, content in whole.items():
         (tmp_path / "run" / name).write_text(content)
-    run = Run("run", TINY)
-    assert progress(run, tmp_path).state == "done"
+    run = PlannedRun("run", TINY)
+    assert run_status(run, tmp_path).state == "done"
     (tmp_path / "run" / file).write_text(text)
-    assert progress(run, tmp_path).state == state
-    Pace().learn(run, recent(run, tmp_path))
+    assert run_status(run, tmp_path).state == state
+    Pace().learn(run, latest_epochs(run, tmp_path))
 
 
 def test_the_time_is_shared_out_and_bounded_by_the_longest():
     pace = Pace()
-    assert pace.total([(Run("run", TINY), 3)], workers=2) is None
+    assert pace.total([(PlannedRun("run", TINY), 3)], workers=2) is None
     pace.put(TINY, Measurement(start=1.0, epoch=2.0))
     assert pace.epoch(replace(TINY, seed=7, epochs=9)) == 2.0
     assert pace.epoch(replace(TINY, layers=2)) == 2.0  # nothing else is known
-    assert pace.unknown([TINY, replace(TINY, seed=1), VAE()]) == [program(VAE())]
-    runs = [(Run(str(seed), replace(TINY, seed=seed)), 3) for seed in range(4)]
+    assert pace.unknown([TINY, replace(TINY, seed=1), VAE()]) == [program_of(VAE())]
+    runs = [(PlannedRun(str(seed), replace(TINY, seed=seed)), 3) for seed in range(4)]
     assert pace.total(runs, workers=2) == 4 * 7 / 2
     assert pace.total(runs, workers=50) == 7
+
+
+def test_the_time_left_goes_by_the_epochs_of_this_sweep(tmp_path):
+    """What was done before does not count as done, nor what has failed as left."""
+    done, other = (PlannedRun(str(seed), replace(TINY, epochs=20, seed=seed)) for seed in (0, 1))
+
+    def advance(run, epochs):
+        (tmp_path / run.name).mkdir(exist_ok=True)
+        entries = [{"epoch": epoch + 1, "seconds": 2.0} for epoch in range(epochs)]
+        text = "".join(json.dumps(entry) + "\n" for entry in entries)
+        (tmp_path / run.name / "metrics.jsonl").write_text(text)
+
+    advance(done, 10)
+    outlook = Outlook([done, other], tmp_path)
+    assert outlook.seconds() is None
+    advance(done, 15)
+    outlook.look([done, other])
+    outlook._began -= 1000
+    assert (outlook.epochs(done), outlook.epochs(other)) == (15, 0)
+    assert outlook.seconds() == pytest.approx(25 / 5 * 1000, rel=0.01)
+    outlook.give_up(other)
+    assert outlook.seconds() == pytest.approx(5 / 5 * 1000, rel=0.01)
 
 
 # The scheduler, with an engine that does everything at once, in this process
 
 
 class Here(AbstractEngine):
-    name = "here"
     workers = 2
 
     def __init__(self, deaths=()):
@@ -364,7 +525,7 @@ def two(stripes):  # noqa: F811
 
 
 def test_a_run_that_fails_is_tried_once_more_and_the_others_go_on(tmp_path, two):
-    bad = Run("bad", replace(two[0].experiment, train_size=1000))
+    bad = PlannedRun("bad", replace(two[0].experiment, train_size=1000))
     scheduler = Scheduler([bad, *two], tmp_path, Here())
     events = carry_out(scheduler)
     assert Counter(what for what, name in events if name == "bad") == {
@@ -436,7 +597,7 @@ def test_jobs_have_whole_paths(tmp_path, plan, stripes, monkeypatch, capfd):  # 
     text = Path(plan()).read_text().replace(str(stripes), os.path.relpath(stripes))
     Path("relative.toml").write_text(text)
     assert sweep("relative.toml", "--data-dir", ".") == 1
-    assert {job.experiment.dataset for job in jobs} == {str(stripes)}
+    assert {job.order.settings["dataset"] for job in jobs} == {str(stripes)}
     assert {job.path.parent for job in jobs} == {tmp_path / "runs" / "relative"}
     assert {job.data_dir for job in jobs} == {tmp_path}
     assert f"-o {Path('runs', 'relative', 'report')}" in capfd.readouterr().out
@@ -450,8 +611,33 @@ def test_a_dry_run_lists_before_it_measures(tmp_path, plan, here, capfd):
     assert re.search(r"^bandit-1-reinforce-\S*-0 +missing\n", said)
     assert re.search(r"bandit-3-\S+ cannot be measured: --train-size 1000", said)
     assert said.rindex("missing") < said.index("measured")
-    assert re.search(r"5 runs in \S+, 5 of them to do: about \d+:\d\d on 2 here workers", said)
+    assert re.search(r"5 runs in \S+, 5 to do\n", said)
+    assert re.search(r"that takes about \d+:\d\d on 2 local workers", said)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_of_many_lists_some(tmp_path, plan, here, monkeypatch, capfd):
+    monkeypatch.setattr("hnca.lab.cli.sweep.LISTED", 3)
+    monkeypatch.setattr("hnca.lab.cli.sweep.measure_programs", lambda *call: None)
+    assert sweep(plan(), "--out", str(tmp_path / "out"), "--dry-run") == 0
+    said = capfd.readouterr().out
+    assert len(re.findall(r"^bandit.* missing$", said, re.MULTILINE)) == 3
+    assert "... and 1 more: 1 missing\n" in said
+
+
+def test_a_dry_run_that_finds_a_conflict_says_so_and_fails(tmp_path, plan, here, capfd):
+    out = tmp_path / "out"
+    options = ["--out", str(out), "--seeds", "0", "--only", "reinforce-"]
+    assert sweep(plan(), *options) == 0
+    other = Path(plan()).read_text().replace("units = 3", "units = 4")
+    [run] = out.iterdir()
+    run.rename(out / run.name.replace("units-3", "units-4"))
+    (tmp_path / "tiny.toml").write_text(other)
+    capfd.readouterr()
+    assert sweep(str(tmp_path / "tiny.toml"), *options, "--dry-run") == 1
+    said = capfd.readouterr()
+    assert "1 run in" in said.out
+    assert "holds a run with other settings: choose another --out" in said.err
 
 
 def test_a_sweep_from_nothing_to_the_end(tmp_path, plan, here, monkeypatch, capfd):
@@ -460,7 +646,8 @@ def test_a_sweep_from_nothing_to_the_end(tmp_path, plan, here, monkeypatch, capf
     options = ["--out", str(out)]
     assert sweep(plan(), *options, "--epochs", "1", "--only", "baseline*-0") == 0
     said = capfd.readouterr().out
-    assert "1 of 1 runs are done" in said
+    assert "1 of 1 run done" in said
+    assert re.search(r"^done +\S+: train_accuracy \S+, test_accuracy \S+$", said, re.MULTILINE)
     assert f"report {out} -o {out / 'report'}" in said
     half = next(out.iterdir())
     began = (half / "metrics.jsonl").read_text()
@@ -468,9 +655,9 @@ def test_a_sweep_from_nothing_to_the_end(tmp_path, plan, here, monkeypatch, capf
     bad = '[[grid]]\ntask = "bandit"\ntrain_size = 1000'
     assert sweep(plan(more=bad), *options) == 1
     said = capfd.readouterr().out
-    assert "5 runs, 5 of them to do" in said
+    assert "5 runs, 5 to do" in said
     assert re.search(r"failed: bandit-3-\S+: --train-size 1000: there are no more than 48", said)
-    assert "4 of 5 runs are done" in said
+    assert "4 of 5 runs done" in said
     assert (half / "metrics.jsonl").read_text().startswith(began)
 
     assert sweep(plan(), "--out", str(tmp_path / "whole"), "--only", "baseline*-0") == 0
@@ -479,7 +666,7 @@ def test_a_sweep_from_nothing_to_the_end(tmp_path, plan, here, monkeypatch, capf
     monkeypatch.setattr("hnca.lab.cli.sweep.make_engine", None)  # nobody is needed any more
     files = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
     assert sweep(plan(), *options) == 0
-    assert "4 runs, 0 of them to do" in capfd.readouterr().out
+    assert "4 runs, 0 to do" in capfd.readouterr().out
     assert sweep(plan(), *options, "--dry-run") == 0
     assert "4 runs in" in capfd.readouterr().out
     assert files == {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
@@ -498,6 +685,48 @@ def test_a_sweep_that_stops_leaves_runs_that_go_on(tmp_path, two, monkeypatch):
     again = Scheduler(two, tmp_path, Here())
     carry_out(again)
     assert set(again.done) == set(two)
+
+
+def test_signals_at_once_end_a_sweep_and_its_workers(plan, tmp_path, monkeypatch, capfd):
+    """Also those that come while the workers are being ended."""
+    closed = []
+
+    class Signalled(Here):
+        def submit(self, function, *arguments):
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            return Future()
+
+        def close(self, at_once=False):
+            signal.raise_signal(signal.SIGINT)
+            closed.append(at_once)
+
+    monkeypatch.setattr("hnca.lab.cli.sweep.make_engine", lambda *arguments: Signalled())
+    assert sweep(plan(), "--out", str(tmp_path / "out")) == 130
+    assert closed == [True]
+    assert "Stopped with 0 of 4 runs done. Go on with:" in capfd.readouterr().out
+
+
+def test_interrupted_before_anything_is_done_a_sweep_says_how_to_go_on(
+    plan, tmp_path, monkeypatch, capfd
+):
+    def starting(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hnca.lab.cli.sweep.make_engine", starting)
+    assert sweep(plan(), "--out", str(tmp_path / "out")) == 130
+    assert "Stopped with 0 of 4 runs done. Go on with:" in capfd.readouterr().out
+
+
+def test_the_table_says_that_a_run_is_compiling(tmp_path, two):
+    scheduler = Scheduler(two, tmp_path, Here())
+    scheduler.running[Future()] = scheduler.waiting.popleft()
+    table, console = EventTable(scheduler, tmp_path, 0), Console(width=120, file=io.StringIO())
+    table.update([])
+    console.print(table._live.renderable)
+    said = console.file.getvalue()
+    assert re.search(r"0/1 +compiling, or in its first epoch", said)
+    assert "left" not in said
 
 
 def test_signals_are_the_main_threads_business():
@@ -545,6 +774,41 @@ def test_local_workers_have_a_core_each_and_are_replaced():
         engine.close(at_once=True)
 
 
+PARENT = """
+import os, sys
+from hnca.lab.sweep import make_engine
+engine = make_engine("local", 1)
+print(engine.submit(os.getpid).result(), flush=True)
+sys.stdin.read()
+"""
+
+
+def is_there(pid: int) -> bool:
+    """Not gone, and no zombie that nobody has asked after."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux")
+def test_workers_end_with_their_parent():
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with parent:
+        worker = int(parent.stdout.readline())
+        assert is_there(worker)
+        parent.kill()
+        deadline = time.monotonic() + 20
+        while is_there(worker) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        left = is_there(worker)
+        if left:
+            os.kill(worker, signal.SIGKILL)
+    assert not left
+
+
 @pytest.fixture
 def cached(environment, monkeypatch):  # noqa: F811
     for name, value in environment.items():
@@ -552,8 +816,11 @@ def cached(environment, monkeypatch):  # noqa: F811
 
 
 def test_interrupted_a_sweep_goes_on(tmp_path, plan, environment, cached, capfd):  # noqa: F811
-    out = tmp_path / "out"
-    command = [sys.executable, "-m", "hnca", "sweep", plan(epochs=100_000), "--out", str(out)]
+    """Of an experiment of one's own: workers have to import its file themselves."""
+    out, own = tmp_path / "out", Path(plan(epochs=100_000))
+    (tmp_path / "own.py").write_text(OWN)
+    own.write_text(own.read_text().replace('"bandit"', '"own.py:Mine"'))
+    command = [sys.executable, "-m", "hnca", "sweep", str(own), "--out", str(out)]
     command += ["--seeds", "0", "--only", "reinforce-", "--workers", "1"]
     process = subprocess.Popen(
         command,
@@ -568,10 +835,10 @@ def test_interrupted_a_sweep_goes_on(tmp_path, plan, environment, cached, capfd)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: workers are asked as well
     said = process.communicate()[0]
     assert process.returncode == 130, said
-    assert "Stopped with 0 of 1 runs done. Go on with:" in said
+    assert "Stopped with 0 of 1 run done. Go on with:" in said
     assert "Traceback" not in said
     assert not list(out.glob(".stop*"))
     done = began()
     assert sweep(*command[4:], "--epochs", str(done + 1)) == 0
-    assert "1 of 1 runs are done" in capfd.readouterr().out
+    assert "1 of 1 run done" in capfd.readouterr().out
     assert began() == done + 1

@@ -10,8 +10,7 @@ import pytest
 
 from hnca.lab.errors import UserError
 from hnca.lab.experiments import Bandit
-from hnca.lab.sweep import Scheduler, make_engine, runs_of
-from hnca.lab.sweep.progress import progress
+from hnca.lab.sweep import Scheduler, make_engine, run_status, runs_of
 from hnca.lab.training import RunDirectory
 from test_cli import environment, stripes  # noqa: F401  (fixtures)
 from test_sweep import cached  # noqa: F401  (a fixture)
@@ -48,15 +47,25 @@ def test_a_killed_worker_costs_nothing(tmp_path, stripes, engine):  # noqa: F811
     while not scheduler.over:
         assert time.monotonic() < deadline
         scheduler.turn(0.02)
-        if killed is None and progress(runs[0], tmp_path).epochs >= 2:
+        if killed is None and run_status(runs[0], tmp_path).epochs >= 2:
             killed = holder(path)
             assert killed != os.getpid()
             os.kill(killed, signal.SIGKILL)
-            assert progress(runs[0], tmp_path).state == "begun"
+            assert run_status(runs[0], tmp_path).state == "begun"
     assert killed is not None
     assert not scheduler.failed
-    assert [progress(run, tmp_path).state for run in runs] == ["done"] * 3
+    assert [run_status(run, tmp_path).state for run in runs] == ["done"] * 3
     assert len(RunDirectory(path).read_metrics()) == 300
+
+
+def test_an_address_where_nobody_is_gets_one_line(monkeypatch, capfd):
+    pytest.importorskip("ray")
+    monkeypatch.setattr("hnca.lab.sweep.engines.PATIENCE", 4.0)
+    with pytest.raises(
+        UserError, match=r"no Ray cluster at 127\.0\.0\.1:9: no answer within 4 sec"
+    ):
+        make_engine("ray", address="127.0.0.1:9")
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(("engine", "extra"), [("ray", "ray"), ("dask", "dask")])
@@ -64,6 +73,6 @@ def test_a_missing_library_is_named(monkeypatch, engine, extra):
     def missing(name):
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr("hnca.lab.sweep.clusters.import_module", missing)
+    monkeypatch.setattr("hnca.lab.sweep.engines.import_module", missing)
     with pytest.raises(UserError, match=rf"pip install 'hnca\[{extra}\]'"):
         make_engine(engine)

@@ -1,23 +1,41 @@
 """`hnca sweep`: many runs, from a plan to the command that reports on them."""
 
-import os
 import shlex
-from dataclasses import dataclass, replace
-from functools import partial
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-import tyro
-
-from ..data import NAMES, load
-from ..sweep import AbstractEngine, Run, Scheduler, built_in, check_engine, make_engine, read_plan
-from ..sweep.pace import Pace, measure_programs
-from ..sweep.progress import progress, recent
-from ..sweep.runs import narrowed, runs_of
-from ..training.signals import Interrupted, listening
+from ..errors import UserError
+from ..settings import Flag
+from ..sweep import (
+    ENGINES,
+    AbstractEngine,
+    Pace,
+    PlannedRun,
+    RunStatus,
+    Scheduler,
+    announced,
+    built_in,
+    check_engine,
+    fetch_data,
+    latest_epochs,
+    make_engine,
+    measure_programs,
+    narrowed,
+    read_plan,
+    run_status,
+    runs_of,
+)
+from ..training.signals import Interrupted, StopRequest, listening
 from .progress import clock
-from .sweep_table import Lines, table
+from .sweep_table import EventLines, display
 from .usage import parse, program
+
+if TYPE_CHECKING:
+    EngineName = str
+else:
+    EngineName = Literal[tuple(ENGINES)]
 
 ABOUT = """\
 Runs every experiment of a plan, several at a time. The same command again does only what is
@@ -34,21 +52,29 @@ or a TOML file of your own, as in:
   learning_rate = 1e-3                  # one value is for all
   seeds = [0, 1, 2]                     # 2 x 2 x 3 runs
 
+Experiments of your own are tasks as well: task = "my_experiment.py:MyExperiment" is the class of
+that name in a file beside the plan.
+
+Engines:
+{engines}
+
 First thing to try:
   hnca sweep quick --dry-run
   hnca sweep quick"""
+
+LISTED = 200  # runs that a dry run has a line for
 
 
 @dataclass(frozen=True)
 class Sweep:
     """A plan, what of it is wanted, and where it is run."""
 
-    plan: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="PLAN")]
+    plan: Annotated[str, Flag(positional=True, metavar="PLAN")]
     """Name of a plan, or a TOML file."""
-    out: Path | None = None
+    out: Annotated[Path | None, Flag(short="-o", metavar="DIRECTORY")] = None
     """Directory with a directory for each run; `runs/` and the name of the plan by default. On a
     cluster it has to be on a file system that all machines share."""
-    dry_run: tyro.conf.FlagCreatePairsOff[bool] = False
+    dry_run: bool = False
     """List the runs, how far each is, and how long the rest would take, by a few measured steps."""
     epochs: int | None = None
     """Train every run for so many epochs instead of the plan's."""
@@ -56,28 +82,29 @@ class Sweep:
     """Only the runs with these seeds."""
     only: tuple[str, ...] = ()
     """Only the runs with one of these in their names, as in `--only 'vae-3*hnca' conv`."""
-    engine: Literal["local", "ray", "dask"] = "local"
-    """Processes on this machine, Ray or Dask."""
+    engine: EngineName = "local"
+    """Where the runs are done: see above."""
     workers: int | None = None
     """Runs at a time; by default, one for each core. Each uses one core: with fewer, or fewer runs
     to do, the other cores stay idle."""
     address: str | None = None
     """Of a Ray or Dask cluster that is there already; by default, one is started here."""
-    data_dir: Path | None = None
+    data_dir: Annotated[Path | None, Flag(metavar="DIRECTORY")] = None
     """Where to look for the data sets first."""
 
 
 def main(arguments: list[str]) -> None:
     """Runs a plan; exits with 1 if a run has failed."""
-    plans = "\n".join(f"  {name:16}{about}" for name, about in built_in().items())
-    asked = parse(
-        Sweep, "hnca sweep", arguments or ["--help"], description=ABOUT.format(plans=plans)
-    )
-    plan = read_plan(asked.plan)
-    wanted = narrowed(runs_of(plan.experiments, asked.epochs, plan.usual), asked.seeds, asked.only)
-    runs = [_with_data_found_anywhere(run) for run in wanted]
-    place = Place(
-        asked.out or Path("runs") / plan.name,
+    listed = lambda about: "\n".join(f"  {name:16}{words}" for name, words in about.items())
+    engines = {name: engine.about for name, engine in ENGINES.items()}
+    about = ABOUT.format(plans=listed(built_in()), engines=listed(engines))
+    asked = parse(Sweep, "hnca sweep", arguments or ["--help"], description=about)
+    plan = read_plan(asked.plan, say)
+    named = runs_of(plan.experiments, asked.epochs, plan.usual, say)
+    wanted = narrowed(named, asked.seeds, asked.only)
+    runs = [run._replace(experiment=run.experiment.located()) for run in wanted]
+    place = Workplace(
+        asked.out or _usual_out(asked.plan, plan.name),
         asked.data_dir and asked.data_dir.expanduser().absolute(),
         (asked.engine, asked.workers, asked.address),
     )
@@ -88,101 +115,135 @@ def main(arguments: list[str]) -> None:
         _sweep(runs, place, f"{program()} {shlex.join(['sweep', *arguments])}")
 
 
-class Place(NamedTuple):
+def say(line: str) -> None:
+    """Tells the user something, now."""
+    print(line, flush=True)
+
+
+def _usual_out(asked: str, name: str) -> Path:
+    """Where the runs of a plan go. A plan of one's own keeps out of the built-in ones' way."""
+    out = Path("runs") / name
+    if name in built_in() and asked != name:
+        raise UserError(
+            f"{asked} would share {out} with the plan '{name}' that comes with hnca: "
+            "rename it, or choose another --out"
+        )
+    return out
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+class Workplace(NamedTuple):
     """Where results and data are, and what an engine is made of."""
 
     out: Path
     data_dir: Path | None
     engine: tuple[str, int | None, str | None]
 
-    def start(self, runs: list[Run]) -> AbstractEngine:
+    def start(self, runs: list[PlannedRun]) -> AbstractEngine:
         """An engine for these runs, once what has to be fetched for them is there."""
-        for name in dict.fromkeys(run.experiment.dataset for run in runs):
-            load(name, self.data_dir, say=print)
+        fetch_data([run.experiment for run in runs], self.data_dir, say)
         return make_engine(*self.engine)
 
-
-def _with_data_found_anywhere(run: Run) -> Run:
-    """A directory of data by its whole path: workers may have been started elsewhere."""
-    name = run.experiment.dataset
-    path = os.path.expanduser(name)
-    if name in NAMES or not os.path.isdir(path):
-        return run
-    return run._replace(experiment=replace(run.experiment, dataset=os.path.abspath(path)))
+    def look(self, runs: list[PlannedRun]) -> list[tuple[PlannedRun, RunStatus]]:
+        """How far these runs are."""
+        looked = announced(runs, len(runs), "looked for runs", say)
+        return [(run, run_status(run, self.out)) for run in looked]
 
 
-def _list(runs: list[Run], place: Place) -> None:
-    """A line for each run, then the time that the rest will take."""
-    found = [(run, progress(run, place.out)) for run in runs]
-    width = max(len(run.name) for run in runs)
-    for run, there in found:
-        print(f"{run.name:{width}}  {there.words(run)}", flush=True)
+def _list(runs: list[PlannedRun], place: Workplace) -> None:
+    """A line for each run, then the time that the rest will take. Exits with 1 if a run cannot be
+    done."""
+    found = place.look(runs)
+    shown = found[:LISTED]
+    width = max(len(run.name) for run, _ in shown)
+    for run, there in shown:
+        print(f"{run.name:{width}}  {there.words(run)}")
+    if len(found) > LISTED:
+        states = Counter(there.state for _, there in found[LISTED:])
+        rest = ", ".join(f"{count:,} {state}" for state, count in states.items())
+        print(f"... and {len(found) - LISTED:,} more: {rest}")
     left = [
         (run, max(0, run.experiment.epochs - there.epochs)) for run, there in found if there.open
     ]
-    took = f": {_estimate(runs, left, place)}" if left else ""
-    print(f"{len(runs)} runs in {place.out}, {len(left)} of them to do{took}")
+    say(f"{_counted(len(runs), 'run')} in {place.out}, {len(left):,} to do")
+    if left:
+        say(f"that takes {_estimate(runs, left, place)}")
+    if unusable := [there.why for _, there in found if there.state == "unusable"]:
+        raise UserError(
+            f"{len(unusable):,} of {_counted(len(runs), 'run')} cannot be done: {unusable[0]}"
+        )
 
 
-def _estimate(runs: list[Run], left: list[tuple[Run, int]], place: Place) -> str:
+def _estimate(runs: list[PlannedRun], left: list[tuple[PlannedRun, int]], place: Workplace) -> str:
     """How long it takes to do what is left, by all runs that are there and a few steps."""
     pace = Pace()
     for run in runs:
-        pace.learn(run, recent(run, place.out))
+        pace.learn(run, latest_epochs(run, place.out))
     todo = [run for run, _ in left]
     engine = place.start(todo)
     try:
-        say = partial(print, flush=True)
         measure_programs(pace, [run.experiment for run in todo], engine, place.data_dir, say)
         seconds, workers = pace.total(left, engine.workers), engine.workers
     finally:
         engine.close(at_once=True)
     took = "who knows how long" if seconds is None else f"about {clock(seconds)}"
-    return f"{took} on {workers} {engine.name} workers"
+    return f"{took} on {_counted(workers, f'{place.engine[0]} worker')}"
 
 
-def _sweep(runs: list[Run], place: Place, command: str) -> None:
+def _sweep(runs: list[PlannedRun], place: Workplace, command: str) -> None:
     """Does what is missing, and says what came of it."""
     out = place.out
-    todo = [run for run in runs if progress(run, out).state != "done"]
+    todo = [run for run, there in place.look(runs) if there.state != "done"]
     todo.sort(key=lambda run: run.experiment.seed)  # all programs are compiled by the first seeds
-    print(f"{len(runs)} runs, {len(todo)} of them to do, in {out}", flush=True)
+    say(f"{_counted(len(runs), 'run')}, {len(todo):,} to do, in {out}")
     failed = _do(todo, place, len(runs) - len(todo), command) if todo else {}
     for run, message in failed.items():
         print(f"failed: {run.name}: {message}")
-    print(f"{len(runs) - len(failed)} of {len(runs)} runs are done. What came of them:")
+    print(f"{len(runs) - len(failed):,} of {_counted(len(runs), 'run')} done. What came of them:")
     print(f"  {program()} report {shlex.quote(str(out))} -o {shlex.quote(str(out / 'report'))}")
     if failed:
         raise SystemExit(1)
 
 
-def _do(todo: list[Run], place: Place, done_before: int, command: str) -> dict[Run, str]:
+def _do(
+    todo: list[PlannedRun], place: Workplace, done_before: int, command: str
+) -> dict[PlannedRun, str]:
     """Trains, and returns what became of those that failed."""
-    engine = place.start(todo)
-    place.out.mkdir(parents=True, exist_ok=True)
-    scheduler = Scheduler(todo, place.out, engine, place.data_dir, command)
-    with table(scheduler, place.out, done_before) as show:
-        try:
-            _carry_out(scheduler, engine, show)
-        except Interrupted as interrupted:
-            done, all_runs = done_before + len(scheduler.done), done_before + len(todo)
-            show.say(f"Stopped with {done} of {all_runs} runs done. Go on with:\n  {command}")
-            raise SystemExit(interrupted.exit_code) from None
+    done = done_before
+    try:
+        engine = place.start(todo)
+        place.out.mkdir(parents=True, exist_ok=True)
+        scheduler = Scheduler(todo, place.out, engine, place.data_dir, command)
+        with listening(at_once=False) as request, display(scheduler, place.out, done) as show:
+            try:
+                _carry_out(scheduler, engine, show, request)
+            finally:
+                done += len(scheduler.done)
+    except (Interrupted, KeyboardInterrupt) as reason:
+        finished = f"{done:,} of {_counted(done_before + len(todo), 'run')}"
+        say(f"Stopped with {finished} done. Go on with:\n  {command}")
+        code = reason.exit_code if isinstance(reason, Interrupted) else 130
+        raise SystemExit(code) from None
     return scheduler.failed
 
 
-def _carry_out(scheduler: Scheduler, engine: AbstractEngine, show: Lines) -> None:
-    """Until all is done, or, asked to stop, until the workers have finished their epochs."""
+def _carry_out(
+    scheduler: Scheduler, engine: AbstractEngine, show: EventLines, request: StopRequest
+) -> None:
+    """Until all is done; or, asked to stop, until the workers have finished their epochs; or, asked
+    twice, until now. What ends the workers is not interrupted, however often one asks."""
     well = False
     try:
-        with listening() as request:
-            while not scheduler.over:
-                show.update(scheduler.turn(0.5))
-                if request.signum is not None and not scheduler.stopping:
-                    scheduler.stop()
-                    request.answer(show.say)
-            request.check()
-            well = True
+        while not scheduler.over and not request.urgent:
+            show.update(scheduler.turn(0.5))
+            if request.signum is not None and not scheduler.stopping:
+                scheduler.stop()
+                request.answer(show.say)
+        request.check()
+        well = True
     finally:
         engine.close(at_once=not well)
         scheduler.close()

@@ -1,36 +1,28 @@
 """How a sweep shows itself: a table on a terminal, plain lines elsewhere."""
 
 import sys
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..sweep import Run, Scheduler
-from ..sweep.pace import Pace
-from ..sweep.progress import recent
-from ..sweep.scheduler import Event
+from ..sweep import Event, Outlook, PlannedRun, Scheduler, final_metrics
 from .progress import clock
 
 ROWS = 20  # of runs under way; a cluster may have more
 
 
-class Lines:
+class EventLines:
     """A line for each thing that happens: for logs."""
 
     def __init__(self, scheduler: Scheduler, out: Path, done_before: int):
         self._scheduler, self._out, self._done_before = scheduler, out, done_before
-        self._pace, self._began = Pace(), time.monotonic()
-        self._latest: dict[Run, dict[str, Any]] = {}
-        self._look(scheduler.waiting)
-        self._before = {run: self._epochs(run) for run in scheduler.waiting}
+        self._outlook = Outlook(scheduler.waiting, out)
 
-    def __enter__(self) -> "Lines":
+    def __enter__(self) -> "EventLines":
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -41,54 +33,38 @@ class Lines:
 
     def update(self, events: Sequence[Event]) -> None:
         """Tells what happened."""
-        self._look([*self._scheduler.running.values(), *(event.run for event in events)])
+        self._take_in(events)
         for event in events:
-            facts = self._facts(event.run) if event.what == "done" else event.message
+            facts = self._results(event.run) if event.what == "done" else event.message
             self.say(f"{event.what:8}{event.run.name}{facts and f': {facts}'}")
             if event.what in ("done", "failed"):
                 self.say(f"        {self._counts()}")
 
-    def _look(self, runs: Iterable[Run]) -> None:
-        """Reads how far these runs are."""
-        for run in runs:
-            if entries := recent(run, self._out):
-                self._latest[run] = entries[-1]
-                self._pace.learn(run, entries)
+    def _take_in(self, events: Sequence[Event]) -> None:
+        self._outlook.look([*self._scheduler.running.values(), *(event.run for event in events)])
+        for event in events:
+            if event.what == "failed":
+                self._outlook.give_up(event.run)
 
-    def _epochs(self, run: Run) -> int:
-        return min(self._latest.get(run, {}).get("epoch", 0), run.experiment.epochs)
-
-    def _facts(self, run: Run) -> str:
-        """The last value of the objective."""
-        name = f"train_{run.experiment.measure}"
-        value = self._latest.get(run, {}).get(name)
-        return f"{name} {value:.4g}" if isinstance(value, float) else ""
+    def _results(self, run: PlannedRun) -> str:
+        """What came of a run that is done."""
+        final = final_metrics(run, self._out)
+        return ", ".join(f"{name} {value:.4g}" for name, value in final.items())
 
     def _counts(self) -> str:
-        """How many of each, and the time left."""
-        scheduler = self._scheduler
+        """How many of each, and the time left once it can be told."""
+        scheduler, left = self._scheduler, self._outlook.seconds()
         counts = {
             "done": self._done_before + len(scheduler.done),
             "running": len(scheduler.running),
             "waiting": len(scheduler.waiting),
             "failed": len(scheduler.failed),
         }
-        left = self._time_left()
         words = [f"{count} {name}" for name, count in counts.items()]
-        return "  ".join([*words, f"left {'?' if left is None else clock(left)}"])
-
-    def _time_left(self) -> float | None:
-        """At the pace of this sweep so far; an epoch counts by the seconds that its like takes."""
-        did = left = 0.0
-        for run, before in self._before.items():
-            weight = self._pace.epoch(run.experiment) or 0.0
-            did += weight * (self._epochs(run) - before)
-            if run not in self._scheduler.failed:
-                left += weight * (run.experiment.epochs - self._epochs(run))
-        return left / did * (time.monotonic() - self._began) if did > 0 else None
+        return "  ".join(words if left is None else [*words, f"left {clock(left)}"])
 
 
-class Rows(Lines):
+class EventTable(EventLines):
     """A row for each run under way, above the counts."""
 
     def __init__(self, scheduler: Scheduler, out: Path, done_before: int):
@@ -96,7 +72,7 @@ class Rows(Lines):
         self._console = Console()
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
-    def __enter__(self) -> "Rows":
+    def __enter__(self) -> "EventTable":
         self._live.start()
         return self
 
@@ -107,17 +83,26 @@ class Rows(Lines):
         self._console.print(message, highlight=False, markup=False, soft_wrap=True)
 
     def update(self, events: Sequence[Event]) -> None:
-        self._look([*self._scheduler.running.values(), *(event.run for event in events)])
+        self._take_in(events)
         for event in events:
             if event.what in ("failed", "again"):
                 self.say(f"{event.what}: {event.run.name}: {event.message}")
         rows = Table("running", "epoch", "", box=None, header_style="bold")
         for run in list(self._scheduler.running.values())[:ROWS]:
-            rows.add_row(run.name, f"{self._epochs(run)}/{run.experiment.epochs}", self._facts(run))
+            epochs = f"{self._outlook.epochs(run)}/{run.experiment.epochs}"
+            rows.add_row(run.name, epochs, self._facts(run))
         counts = Text(self._counts(), no_wrap=True, overflow="ellipsis")
         self._live.update(Group(rows, counts), refresh=True)
 
+    def _facts(self, run: PlannedRun) -> str:
+        """The last value of the objective."""
+        name, latest = f"train_{run.experiment.measure}", self._outlook.latest(run)
+        if not latest:
+            return "compiling, or in its first epoch"
+        value = latest.get(name)
+        return f"{name} {value:.4g}" if isinstance(value, float) else ""
 
-def table(scheduler: Scheduler, out: Path, done_before: int) -> Lines:
+
+def display(scheduler: Scheduler, out: Path, done_before: int) -> EventLines:
     """A table where there is a terminal to draw it on."""
-    return (Rows if sys.stdout.isatty() else Lines)(scheduler, out, done_before)
+    return (EventTable if sys.stdout.isatty() else EventLines)(scheduler, out, done_before)

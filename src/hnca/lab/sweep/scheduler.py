@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import first_line
-from .engines import AbstractEngine, LocalEngine
-from .progress import progress
-from .runs import Run
-from .worker import Job, Outcome, work
+from .engines import AbstractEngine
+from .plans import PlannedRun
+from .status import run_status
+from .worker import Job, Order, Outcome, work
 
 AGAIN = {"failed": 1, "died": 3}  # how often a run gets another try
 PATIENCE, MOST = 2.0, 60.0  # seconds until a busy run is tried again: twice as many each time
@@ -22,7 +22,7 @@ class Event(NamedTuple):
     """Something that happened to a run: begun, done, failed, again, busy or stopped."""
 
     what: str
-    run: Run
+    run: PlannedRun
     message: str = ""
 
 
@@ -36,22 +36,22 @@ class Scheduler:
 
     def __init__(
         self,
-        runs: Sequence[Run],
+        runs: Sequence[PlannedRun],
         out: Path,
         engine: AbstractEngine,
         data_dir: Path | None = None,
         command: str = "",
     ):
         self.waiting = deque(runs)
-        self.running: dict[Future, Run] = {}
-        self.done: list[Run] = []
-        self.failed: dict[Run, str] = {}
+        self.running: dict[Future, PlannedRun] = {}
+        self.done: list[PlannedRun] = []
+        self.failed: dict[PlannedRun, str] = {}
         self.stopping = False
         self._engine, self._data_dir, self._command = engine, data_dir, command
         self._out = out.absolute()  # workers may have been started elsewhere
         self._tries: Counter[tuple[str, str]] = Counter()
-        self._not_before: dict[Run, float] = {}
-        self._patience: dict[Run, float] = {}
+        self._not_before: dict[PlannedRun, float] = {}
+        self._patience: dict[PlannedRun, float] = {}
         self._stop = self._out / f".stop-{uuid.uuid4().hex}"
 
     @property
@@ -75,9 +75,9 @@ class Scheduler:
         self._stop.touch()
 
     def close(self) -> None:
-        """Leaves nothing behind, unless someone may still be at work who has to be told: that is
-        nobody here, once the engine is closed."""
-        if not self.running or isinstance(self._engine, LocalEngine):
+        """Leaves nothing behind, once the engine is closed, unless someone may still be at work
+        who has to be told."""
+        if not self.running or self._engine.ends_calls:
             self._stop.unlink(missing_ok=True)
 
     def _hand_out(self) -> list[Event]:
@@ -89,13 +89,14 @@ class Scheduler:
                 break
             self.waiting.remove(run)
             path = self._out / run.name
-            job = Job(run.experiment, path, self._stop, self._data_dir, self._command)
+            order = Order.of(run.experiment)
+            job = Job(order, path, self._stop, self._data_dir, self._command)
             self.running[self._engine.submit(work, job)] = run
             if not self._tries[run.name, "busy"]:
                 events.append(Event("begun", run))
         return events
 
-    def _take_in(self, future: Future, run: Run) -> list[Event]:
+    def _take_in(self, future: Future, run: PlannedRun) -> list[Event]:
         if error := future.exception():
             return [self._failure("died", run, f"its worker died: {first_line(error)}")]
         outcome: Outcome = future.result()
@@ -110,9 +111,9 @@ class Scheduler:
                 return []  # told of once
         return [Event(outcome.ending, run, outcome.message)]
 
-    def _completion(self, run: Run) -> Event:
+    def _completion(self, run: PlannedRun) -> Event:
         """Looks for itself: a worker may have another idea of where `out` is."""
-        there = progress(run, self._out)
+        there = run_status(run, self._out)
         if there.state == "done":
             self.done.append(run)
             return Event("done", run)
@@ -120,14 +121,14 @@ class Scheduler:
         why = there.why or "--out has to be on a file system that all machines share"
         return self._failure("failed", run, f"{lost}: {why}")
 
-    def _put_off(self, run: Run) -> None:
+    def _put_off(self, run: PlannedRun) -> None:
         """Each time for longer."""
         patience = self._patience.get(run, PATIENCE)
         self._patience[run] = min(2 * patience, MOST)
         self._not_before[run] = time.monotonic() + patience
         self._tries[run.name, "busy"] += 1
 
-    def _failure(self, kind: str, run: Run, message: str) -> Event:
+    def _failure(self, kind: str, run: PlannedRun, message: str) -> Event:
         self._tries[run.name, kind] += 1
         if self._tries[run.name, kind] <= AGAIN[kind]:
             self.waiting.append(run)

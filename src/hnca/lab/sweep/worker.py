@@ -1,29 +1,49 @@
-"""What is done elsewhere: a run, or a few measured steps. Every engine calls these two."""
+"""What is done elsewhere: a run, or a few measured steps. Every engine calls these two.
+
+A worker gets the name of an experiment's class and its settings, and makes the experiment itself: a
+class of the user's own file cannot be sent, as nobody else has imported that file yet."""
 
 import os
 import signal
 import time
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import jax
-import numpy as np
 
-from ..data import load
 from ..errors import UserError, first_line
-from ..experiments import AbstractExperiment
-from ..training import Engine, Interrupted, RunDirectory, keep_compiled, train
+from ..experiments import AbstractExperiment, count_rows, experiment_class, task_of
+from ..training import Interrupted, RunDirectory, Trainer, keep_compiled, train
 from ..training.directory import Busy
 
-MEASURED_STEPS, MEASURED_IMAGES = 20, 100
+MEASURED_STEPS, MEASURED_TESTS = 20, 100
+
+
+class Order(NamedTuple):
+    """An experiment in plain words."""
+
+    task: str
+    settings: dict[str, Any]  # that are not the class's defaults
+
+    @staticmethod
+    def of(experiment: AbstractExperiment) -> "Order":
+        """Of an experiment, to be sent."""
+        usual, task = type(experiment)(), task_of(type(experiment))
+        given = {field.name: getattr(experiment, field.name) for field in fields(experiment)}
+        return Order(task, {k: v for k, v in given.items() if v != getattr(usual, k)})
+
+    def experiment(self) -> AbstractExperiment:
+        """The experiment, made here. A file that it names is imported, which runs it."""
+        return experiment_class(self.task)(**self.settings)
 
 
 class Job(NamedTuple):
     """A run, and what a worker has to know of it. On a cluster its paths must be on a file system
     that all machines share."""
 
-    experiment: AbstractExperiment
+    order: Order
     path: Path
     stop: Path  # once this file is there, a worker stops after its epoch
     data_dir: Path | None
@@ -37,7 +57,7 @@ class Outcome(NamedTuple):
     message: str = ""
 
 
-class StopWatch:
+class StopWatcher:
     """A reporter that has nobody to tell, but leaves when the sweep stops."""
 
     def __init__(self, stop: Path):
@@ -62,8 +82,9 @@ def work(job: Job) -> Outcome:
     is raised here, to the engine, is the death of a worker."""
     _prepare()
     try:
-        data = load(job.experiment.dataset, job.data_dir)
-        train(job.experiment, data, RunDirectory(job.path), StopWatch(job.stop), job.command)
+        experiment = job.order.experiment()
+        data = experiment.data(job.data_dir, _nobody)
+        train(experiment, data, RunDirectory(job.path), StopWatcher(job.stop), job.command)
     except Busy as busy:
         return Outcome("busy", str(busy))
     except Interrupted:
@@ -82,34 +103,38 @@ class Measurement(NamedTuple):
     epoch: float
 
 
-def measure(experiment: AbstractExperiment, data_dir: Path | None) -> Measurement:
-    """A few steps and a test of a few images, and what that means for a whole epoch."""
+def measure(order: Order, data_dir: Path | None) -> Measurement:
+    """A few steps and a test of a few examples, and what that means for a whole epoch."""
     _prepare()
     began = time.perf_counter()
-    data = load(experiment.dataset, data_dir)
-    images = experiment.train_size or len(data.train_images)
-    tested = experiment.test_size or len(data.test_images)
-    few = {
-        "train_size": _few(images, data.train_images, MEASURED_STEPS * experiment.batch_size),
-        "test_size": _few(tested, data.test_images, MEASURED_IMAGES),
-    }
-    engine = Engine(replace(experiment, **few), data)
-    seeds, states = [experiment.seed], [engine.start()]
-    engine.compile(states)
-    [(state, _)] = jax.block_until_ready(engine.train(states, seeds, 1))
+    experiment = order.experiment()
+    data = experiment.data(data_dir, _nobody)
+    few = data.first(MEASURED_STEPS * experiment.batch_size, MEASURED_TESTS)
+    trainer = Trainer(experiment, few)
+    seeds, states = [experiment.seed], [trainer.start()]
+    trainer.compile(states)
+    [(state, _)] = jax.block_until_ready(trainer.train(states, seeds, 1))
     started = time.perf_counter()
-    [(state, _)] = jax.block_until_ready(engine.train([state], seeds, 2))
+    [(state, _)] = jax.block_until_ready(trainer.train([state], seeds, 2))
     trained = time.perf_counter()
-    jax.block_until_ready(engine.test([state.graph], seeds, 2))
+    jax.block_until_ready(trainer.test([state.graph], seeds, 2))
     ended = time.perf_counter()
-    step, test = (trained - started) / engine.steps, (ended - trained) / few["test_size"]
-    steps = images // experiment.batch_size
-    return Measurement(started - began, step * steps + test * tested / experiment.eval_every)
+    step = (trained - started) / trainer.steps
+    test = (ended - trained) / count_rows(few.test) * count_rows(data.test)
+    steps = count_rows(data.train) // experiment.batch_size
+    return Measurement(started - began, step * steps + test / experiment.eval_every)
 
 
-def _few(wanted: int, images: np.ndarray, enough: int) -> int:
-    """Of more than there are, all: so that they are refused, as in training."""
-    return wanted if wanted > len(images) else min(wanted, enough)
+def fetch_data(
+    experiments: Iterable[AbstractExperiment], data_dir: Path | None, say: Callable[[str], None]
+) -> None:
+    """Each data set once, so that workers find it and need not fetch it at the same time."""
+    for each in {(type(each), each.data_name): each for each in experiments}.values():
+        each.data(data_dir, say)
+
+
+def _nobody(line: str) -> None:
+    """Tells a line to nobody: a worker has no one to tell."""
 
 
 def _prepare() -> None:

@@ -20,6 +20,7 @@ class StopRequest:
     """Whether someone asked to stop."""
 
     signum: int | None = None
+    urgent: bool = False  # more than once
     answered: bool = False
 
     def answer(self, tell: Callable[[str], None]) -> None:
@@ -36,18 +37,22 @@ class StopRequest:
 
 
 @contextmanager
-def listening() -> Iterator[StopRequest]:
-    """Notes SIGINT and SIGTERM instead of dying of them. The second one is obeyed at once: what
-    was saved stays."""
+def listening(at_once: bool = True) -> Iterator[StopRequest]:
+    """Notes SIGINT and SIGTERM instead of dying of them. The second one is obeyed at once, wherever
+    the program is: what was saved stays. Without `at_once` it is noted as well, for a program that
+    looks often, and has something to clear away."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request  # signals are the main thread's business
         return
 
     def note(signum: int, frame: object) -> None:
-        if request.signum is not None:
+        if request.signum is None:
+            request.signum = signum
+            return
+        request.urgent = True
+        if at_once:
             raise Interrupted(signum)
-        request.signum = signum
 
     before = {each: signal.signal(each, note) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
