@@ -67,9 +67,8 @@ def _format(path: Path) -> str:
     """By the file's ending."""
     ending = path.suffix[1:].lower() or "png"
     if ending not in PICTURE_ENDINGS:
-        raise UserError(
-            f"{path}: a picture cannot be .{ending}: choose .{', .'.join(PICTURE_ENDINGS)}"
-        )
+        known = ", ".join(f".{each}" for each in PICTURE_ENDINGS)
+        raise UserError(f"{path}: a picture cannot be .{ending}: choose one of {known}")
     return ending
 
 
