@@ -67,15 +67,21 @@ def test_a_plan_of_ones_own_experiments_and_its_report(tmp_path, capsys, environ
     relative = os.path.relpath(EXAMPLES / "own_experiment.py", tmp_path)
     settings = 'units = [2, 3]\nestimator = "reinforce"\nexamples = 40\nbatch_size = 20\nepochs = 2'
     plan.write_text(f'[[grid]]\ntask = "{relative}:Patterns"\n{settings}\n')
-    sweep = [sys.executable, "-m", "hnca", "sweep", str(plan), "--out", str(out), "--workers", "1"]
-    subprocess.run(sweep, env=environment, check=True, capture_output=True, cwd=tmp_path)
+    hnca = lambda *arguments: subprocess.run(
+        [sys.executable, "-m", "hnca", *map(str, arguments)],
+        env=environment,
+        check=True,
+        capture_output=True,
+        cwd=tmp_path,
+    )
+    hnca("sweep", plan, "--out", out, "--workers", 1)
     found = sorted(path for path in out.iterdir() if path.is_dir())
     assert len(found) == 2
     config = RunDirectory(found[0]).read_config()
     assert config["task"] == "own_experiment.py:Patterns"
     command("evaluate", found[0], code=1)
     assert "--task own_experiment.py:Patterns" in capsys.readouterr().err
-    command("evaluate", found[0], "--task", PATTERNS)
+    hnca("evaluate", found[0], "--task", PATTERNS)
     evaluated = json.loads((found[0] / "summary.json").read_text())["evaluation"]
     assert evaluated["examples"] == 8
     assert np.isfinite(evaluated["test_bound_standard_error"])

@@ -403,13 +403,13 @@ def test_progress_is_read_from_the_directory(tmp_path):
     run = PlannedRun("run", TINY)
     assert run_status(run, tmp_path).words(run) == "missing"
     with pytest.raises(Killed):
-        train(TINY, DATA, RunDirectory(tmp_path / "run"), DiesAfter(2))
+        train(TINY, TINY.images(DATA), RunDirectory(tmp_path / "run"), DiesAfter(2))
     metrics = tmp_path / "run" / "metrics.jsonl"
     whole = metrics.read_text()
     metrics.write_text(whole + '{"epoch": 3')
     assert run_status(run, tmp_path).words(run) == "2 of 3 epochs"
     metrics.write_text(whole)
-    train(TINY, DATA, RunDirectory(tmp_path / "run"), Quiet())
+    train(TINY, TINY.images(DATA), RunDirectory(tmp_path / "run"), Quiet())
     assert run_status(run, tmp_path).state == "done"
     longer, other = replace(TINY, epochs=5), replace(TINY, units=5)
     assert (

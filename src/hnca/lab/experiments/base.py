@@ -123,6 +123,9 @@ class AbstractExperiment(ABC):
         """What to train and test on; the same for every seed. `directory` is where the user says
         that data is (--data-dir), and `say` tells them what takes long."""
 
+    def fetch(self, directory: Path | None, say: Say) -> None:
+        """Gets what comes from a network, if anything does, before several workers look for it."""
+
     @abstractmethod
     def graph(self, data: Any, key: PRNGKeyArray) -> Graph:
         """The untrained network."""

@@ -46,6 +46,9 @@ class AbstractImageExperiment(AbstractExperiment):
     def data(self, directory: Path | None, say: Say) -> Images:
         return self.images(load(self.dataset, directory, say=say))
 
+    def fetch(self, directory: Path | None, say: Say) -> None:
+        load(self.dataset, directory, say=say)
+
     def images(self, dataset: Dataset) -> Images:
         """Of a data set, as many images as are wanted."""
         train = _rows(dataset.train_images, dataset.train_labels, self.train_size, "--train-size")

@@ -130,7 +130,7 @@ def fetch_data(
 ) -> None:
     """Each data set once, so that workers find it and need not fetch it at the same time."""
     for each in {(type(each), each.data_name): each for each in experiments}.values():
-        each.data(data_dir, say)
+        each.fetch(data_dir, say)
 
 
 def _nobody(line: str) -> None:
