@@ -60,7 +60,7 @@ def test_a_killed_worker_costs_nothing(tmp_path, stripes, engine):  # noqa: F811
 
 def test_an_address_where_nobody_is_gets_one_line(monkeypatch, capfd):
     pytest.importorskip("ray")
-    monkeypatch.setattr("hnca.lab.sweep.engines.PATIENCE", 4.0)
+    monkeypatch.setattr("hnca.lab.sweep.engines.RAY_TIMEOUT", 4.0)
     with pytest.raises(
         UserError, match=r"no Ray cluster at 127\.0\.0\.1:9: no answer within 4 sec"
     ):

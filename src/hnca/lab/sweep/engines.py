@@ -29,7 +29,7 @@ from ..errors import UserError, first_line
 
 STORE = 100 << 20  # bytes, for what Ray passes on: next to nothing here
 LOOK = 1.0  # seconds until a worker looks again whether its parent is there
-PATIENCE = 25.0  # seconds for a Ray cluster to answer
+RAY_TIMEOUT = 25.0  # seconds for a Ray cluster to answer
 TRY_RAY = "import ray, sys; ray.init(address=sys.argv[1], log_to_driver=False)"
 
 
@@ -264,9 +264,9 @@ def _try_ray(address: str) -> None:
     pages of messages, and cannot be stopped."""
     command = [sys.executable, "-c", TRY_RAY, address]
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE)
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=RAY_TIMEOUT)
     except subprocess.TimeoutExpired:
-        error = TimeoutError(f"no answer within {PATIENCE:.0f} seconds")
+        error = TimeoutError(f"no answer within {RAY_TIMEOUT:.0f} seconds")
         raise _unreachable("Ray", address, error) from None
     except subprocess.CalledProcessError as failure:
         *_, last = ["", *failure.stderr.strip().splitlines()]

@@ -218,6 +218,8 @@ def measure_programs(
     """Measures some programs of those that are unknown, on the workers that will train them."""
     unknown = pace.unknown(experiments)
     chosen = unknown[:: max(1, math.ceil(len(unknown) / PROGRAMS))]
+    if chosen:
+        tell(f"measuring some steps of {len(chosen)} of {len(unknown):,} programs")
     waiting, running = list(chosen), {}
     while waiting or running:
         while waiting and len(running) < engine.workers:
