@@ -9,6 +9,7 @@ import pytest
 import hnca
 from enumeration import every_sample
 from graphs import CASES, bandit, categorical_hidden, diamond, elbo, mixed_codings, two_heads
+from hnca.models import Convolution
 
 KEY = jax.random.key(0)
 
@@ -63,6 +64,33 @@ def test_frequencies_of_samples(case):
     seen = np.array([np.sum(codes(drawn) == code) for code in codes(expected)])
     assert seen.sum() == draws
     assert np.max(np.abs(seen - draws * p) / np.sqrt(draws * p * (1 - p))) < 5
+
+
+def test_initial_weights_fill_glorots_range():
+    """Uniform within sqrt(6 / (in + out)), and up to it."""
+    affine = hnca.Affine(300, 200, key=KEY)
+    limit = (6 / 500) ** 0.5
+    largest = np.max(np.abs(affine.weight))
+    assert 0.999 * limit < largest <= limit
+    np.testing.assert_allclose(np.std(affine.weight), limit / 3**0.5, rtol=0.02)
+    assert abs(np.mean(affine.weight)) < 5 * limit / 3**0.5 / 60_000**0.5
+    assert np.all(affine.bias == 0)
+    kernel = np.abs(Convolution(30, 50, key=KEY).weight)
+    assert 0.999 < np.max(kernel) / (6 / (9 * 80)) ** 0.5 <= 1
+
+
+def test_all_that_descends_is_drawn_anew():
+    """Layers that copy their parents: what is set above arrives below, and nowhere else."""
+    copy = lambda: hnca.Bernoulli(1, 1, logits=hnca.Affine(1, 1, key=KEY))
+    nodes = [("a", "x"), ("b", "a"), ("c", "b"), ("d", "c"), ("other", "x")]
+    graph = hnca.Graph([hnca.Node(name, copy(), [parent]) for name, parent in nodes])
+    graph = jax.tree.map(lambda leaf: jnp.full_like(leaf, 200 if leaf.ndim == 2 else -100), graph)
+    sample = graph.sample(KEY, x=jnp.ones((3, 1)))
+    again = graph.resample(KEY, sample, "a", jnp.zeros((3, 1)))
+    for name in ("a", "b", "c", "d"):
+        assert np.all(sample[name] == 1), name
+        assert np.all(again[name] == 0), name
+    assert np.all(again["other"] == 1)
 
 
 def test_who_reaches_what():
