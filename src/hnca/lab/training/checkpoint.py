@@ -1,7 +1,8 @@
 """The state of a run on disk: plain arrays by name, with a checksum. No pickle.
 
-`checkpoint/epoch-N/` holds `arrays.npz`, which `numpy.load` opens, and `manifest.json`. It is
-written aside and renamed, and the one before is kept, so that there is always a whole one.
+`checkpoint/epoch-N/` holds `arrays.npz`, which `numpy.load` opens, and `manifest.json`: the
+checksum, and the types of arrays that are stored as bits, as numpy does not know them (bfloat16).
+It is written aside and renamed, and the one before is kept, so that there is always a whole one.
 """
 
 import hashlib
@@ -29,10 +30,12 @@ ARRAYS, MANIFEST = "arrays.npz", "manifest.json"
 def save(directory: Path, state: PyTree, epoch: int) -> None:
     """Writes the state after an epoch; only the checkpoint before it is kept beside it."""
     buffer = io.BytesIO()
-    arrays: dict[str, Any] = {k: to_numpy(leaf) for k, leaf in named_arrays(state).items()}
-    np.savez(buffer, allow_pickle=False, **arrays)
+    arrays = {name: to_numpy(leaf) for name, leaf in named_arrays(state).items()}
+    foreign = {name: array.dtype.name for name, array in arrays.items() if _is_foreign(array)}
+    plain: dict[str, Any] = arrays | {name: _bits(arrays[name]) for name in foreign}
+    np.savez(buffer, allow_pickle=False, **plain)
     content = buffer.getvalue()
-    manifest = {"sha256": hashlib.sha256(content).hexdigest()}
+    manifest = {"sha256": hashlib.sha256(content).hexdigest(), "dtypes": foreign}
     aside = directory / ".aside"
     shutil.rmtree(aside, ignore_errors=True)  # of a run that was killed while it wrote
     aside.mkdir(parents=True)
@@ -85,8 +88,10 @@ def _read(path: Path) -> dict[str, np.ndarray]:
     content = (path / ARRAYS).read_bytes()
     if hashlib.sha256(content).hexdigest() != manifest["sha256"]:
         raise ValueError("wrong checksum")
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return dict(arrays)
+    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+        arrays = dict(stored)
+    foreign = manifest.get("dtypes", {})  # older checkpoints have none
+    return arrays | {name: arrays[name].view(dtype) for name, dtype in foreign.items()}
 
 
 def _filled(like: PyTree, arrays: dict[str, np.ndarray], path: Path) -> PyTree:
@@ -100,6 +105,16 @@ def _filled(like: PyTree, arrays: dict[str, np.ndarray], path: Path) -> PyTree:
 
 def _kinds(arrays: dict[str, np.ndarray]) -> dict[str, tuple]:
     return {name: (array.shape, array.dtype) for name, array in arrays.items()}
+
+
+def _is_foreign(array: np.ndarray) -> bool:
+    """Of a type that numpy's files do not know: bfloat16, and all that is not numpy's own."""
+    return array.dtype.kind == "V"
+
+
+def _bits(array: np.ndarray) -> np.ndarray:
+    """The same bits as whole numbers; `view` undoes it."""
+    return array.view(f"u{array.dtype.itemsize}")
 
 
 def _is_key(leaf: Array) -> bool:
