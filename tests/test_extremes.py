@@ -1,5 +1,6 @@
-"""Saturated units: finite and right in float32, where probabilities are 0 and 1 to rounding."""
+"""Numbers at the edge: saturated units in float32, draws in low precision, NaN."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import hnca
 from graphs import CASES, bandit, elbo, keys
+from hnca.counterfactual import Counterfactuals
 
 
 def extreme(graph: hnca.Graph, weight: float, bias: float) -> hnca.Graph:
@@ -94,3 +96,73 @@ def test_reinforce_too():
     estimator = hnca.Reinforce()
     estimate, _ = estimator(graph, sample, estimator.init(graph), reward=jnp.ones(2))
     assert all(np.all(np.isfinite(credit)) for credit in estimate.credit.values())
+
+
+DRAWS = 200_000
+PRECISIONS = pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.float32])
+
+
+def assert_frequencies(counts, probabilities):
+    """z-scores of every count."""
+    error = np.sqrt(probabilities * (1 - probabilities) * DRAWS)
+    assert np.all(np.abs(counts - probabilities * DRAWS) < 4 * error), counts / DRAWS
+
+
+@PRECISIONS
+def test_bernoulli_draws_have_their_probabilities(dtype):
+    logits = np.array([-8, -6, -3, -0.5, 0, 2, 4, 6])
+    layer = hnca.Bernoulli(0, len(logits), values=(-1, 1), key=jax.random.key(0))
+    values = layer.sample(jnp.tile(jnp.asarray(logits, dtype), (DRAWS, 1)), jax.random.key(1))
+    assert values.dtype == dtype
+    assert_frequencies(np.sum(np.asarray(values) == 1, axis=0), 1 / (1 + np.exp(-logits)))
+
+
+@PRECISIONS
+def test_categorical_draws_have_their_probabilities(dtype):
+    logits = np.array([[0, -3, -6, -1, 1], [6, 0, -2, 1, 2]])
+    layer = hnca.Categorical(0, 5, units=2, key=jax.random.key(0))
+    values = layer.sample(jnp.tile(jnp.asarray(logits, dtype), (DRAWS, 1, 1)), jax.random.key(1))
+    for column, unit in zip(np.asarray(values).T, logits, strict=True):
+        assert_frequencies(np.bincount(column, minlength=5), np.exp(unit) / np.exp(unit).sum())
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize("method", [hnca.ARM, hnca.DisARM])
+def test_antithetic_draws_are_unbiased(dtype, method):
+    """The mean credit of units of any log-odds, for an objective that is their sum."""
+    logits = np.array([-8, -6, -3, 0, 0.5, 2, 4])
+    layer = hnca.Bernoulli(1, len(logits), key=jax.random.key(0))
+    graph = hnca.Graph(
+        [hnca.Node("h", layer, ["x"])], [hnca.Function("f", lambda h: h.sum(-1), ["h"])]
+    )
+    graph = eqx.tree_at(lambda graph: graph["h"].layer.logits.bias, graph, jnp.asarray(logits))
+    graph = jax.tree.map(lambda leaf: leaf.astype(dtype), graph)
+    sample = graph.sample(jax.random.key(1), x=jnp.zeros((DRAWS, 1), dtype))
+    assert sample.logits["h"].dtype == dtype
+    credit = np.asarray(method()(graph, sample, {}, key=jax.random.key(2))[0].credit["h"])
+    truth = 1 / (2 + np.exp(logits) + np.exp(-logits))
+    assert np.all(np.abs(credit.mean(0) - truth) < 4 * credit.std(0) / DRAWS**0.5)
+
+
+def test_nan_is_never_a_posterior():
+    """One NaN among a layer's biases: in hindsight, nothing is known of its parents' units."""
+    k = keys()
+    graph = hnca.Graph(
+        [
+            hnca.Node("a", hnca.Bernoulli(2, 3, key=next(k)), ["x"]),
+            hnca.Node("b", hnca.Categorical(2, 3, units=2, key=next(k)), ["x"]),
+            hnca.Node("c", hnca.Bernoulli(9, 20, key=next(k)), ["a", "b"]),
+        ]
+    )
+    bias = lambda graph: graph["c"].layer.logits.bias
+    broken = eqx.tree_at(bias, graph, bias(graph).at[1].set(jnp.nan))
+    sample = broken.sample(jax.random.key(0), x=jnp.ones((3, 2)))
+
+    @eqx.filter_jit
+    def posterior(name, brute_force):
+        evidence = Counterfactuals(broken, sample, brute_force).message("c", name)
+        return broken[name].layer.posterior(sample.logits[name], evidence)
+
+    for name in ("a", "b"):
+        assert np.isnan(posterior(name, brute_force=True)).all()
+        assert np.isnan(posterior(name, brute_force=False)).all()

@@ -81,6 +81,12 @@ def as_module(function: Callable) -> Callable:
     return Plain(function) if is_leaf else function
 
 
+def at_least_single(array: Float[Array, "..."]) -> Float[Array, "..."]:
+    """In float32, or float64 if it is. In less, random numbers have few values (128 in bfloat16),
+    and draws are biased."""
+    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
+
+
 class AbstractLayer(eqx.Module):
     """Units that are independent of one another given the layer's inputs."""
 
@@ -225,7 +231,7 @@ class Bernoulli(AbstractLayer):
         return self.units
 
     def sample(self, logits, key):
-        fired = jax.random.bernoulli(key, jax.nn.sigmoid(logits))
+        fired = jax.random.bernoulli(key, jax.nn.sigmoid(at_least_single(logits)))
         rest, active = self.values
         return jnp.where(fired, active, rest).astype(logits.dtype)
 
@@ -322,7 +328,7 @@ class Categorical(AbstractLayer):
         return () if self.units == 1 else (self.units,)
 
     def sample(self, logits, key):
-        indices = jax.random.categorical(key, logits, axis=-1)
+        indices = jax.random.categorical(key, at_least_single(logits), axis=-1)
         return indices.reshape(-1, *self._values_shape)
 
     def as_values(self, values, name):

@@ -30,6 +30,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from ..credit import Credit
 from ..graph import Graph, Sample
+from ..units import at_least_single
 from .base import (
     AbstractEstimator,
     Assigned,
@@ -67,7 +68,8 @@ class AbstractAntithetic(AbstractEstimator):
         credit: Credit = {}
         for (node, layer), each in zip(bernoulli_nodes(graph, self), keys, strict=True):
             draw, below = jax.random.split(each)
-            logits, fired = sample.logits[node.name], layer.fired(sample[node.name])
+            logits = at_least_single(sample.logits[node.name])
+            fired = layer.fired(sample[node.name])
             uniform = _uniform_given(fired, logits, draw)
             twin = (uniform < jax.nn.sigmoid(logits)).astype(int)
             again = graph.resample(below, sample, node.name, layer.chosen(twin))
