@@ -3,10 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from hnca.kernels import bernoulli_flip, bernoulli_switch, softmax_flip
+from jaxprs import equations
 
 # Few shapes, as each is compiled: one of everything, no multiple of a block, several blocks.
 SHAPES = st.sampled_from([(1, 1, 1), (3, 7, 4), (2, 103, 9)])
@@ -174,3 +176,131 @@ def test_vmap_over_weights_makes_one_choice_for_all():
             np.testing.assert_allclose(got[model], want, rtol=1e-4, atol=1e-5)
     choices = lambda function, *arrays: str(jax.make_jaxpr(function)(*arrays)).count("cond[")
     assert choices(jax.vmap(one), *arrays) == choices(one, *(a[0] for a in arrays)) > 1
+
+
+FORMS = pytest.mark.parametrize("scale", [0.3, 10.0, 100.0])  # of the weights: one for each form
+
+
+def flip_arguments(scale) -> dict:
+    """More outputs than any kernel multiplies before it takes an exponent away."""
+    random = np.random.default_rng(0)
+    logits, fired = bernoulli_layer(random, 2, 103, np.float32, 3.0)
+    weight, sign = weights(random, (103, 9), scale, np.float32), signs(random, (2, 9), np.float32)
+    return {"logits": logits, "fired": fired, "weight": weight, "sign": sign}
+
+
+def switch_arguments(scale) -> dict:
+    random = np.random.default_rng(0)
+    logits, fired = bernoulli_layer(random, 2, 103, np.float32, 3.0)
+    weight = weights(random, (103, 3, 9), scale, np.float32)
+    category = random.integers(0, 3, (2, 9))
+    return {"logits": logits, "fired": fired, "weight": weight, "category": category}
+
+
+def softmax_arguments(scale) -> dict:
+    random = np.random.default_rng(0)
+    logits = random.standard_normal((2, 4, 3)).astype(np.float32)
+    chosen = random.integers(0, 3, (2, 4))
+    weight, sign = weights(random, (4, 3, 6), scale, np.float32), signs(random, (2, 6), np.float32)
+    return {"logits": logits, "chosen": chosen, "weight": weight, "sign": sign}
+
+
+KERNELS = pytest.mark.parametrize(
+    ("kernel", "arguments"),
+    [
+        (flip_alone, flip_arguments),
+        (flip, flip_arguments),
+        (switch_alone, switch_arguments),
+        (switch, switch_arguments),
+        (softmax, softmax_arguments),
+    ],
+    ids=["flip alone", "flip", "switch alone", "switch", "softmax"],
+)
+
+
+def before_and_after(kernel, arguments, name, place, value) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The kernel's tables `[V, B, I]` without and with another value at one place of an argument;
+    zeros, where a unit stays as it is, are left out."""
+    changed = arguments | {name: arguments[name].copy()}
+    changed[name][place] = value
+    results = zip(
+        *(jax.tree.leaves(kernel(*a.values())) for a in (arguments, changed)), strict=True
+    )
+    shown = lambda table, old: np.where(old == 0, np.nan, table).reshape(-1, *table.shape[-2:])
+    return [(shown(old, old), shown(new, old)) for old, new in results]
+
+
+@KERNELS
+@FORMS
+def test_a_nan_logit_makes_its_example_nan(kernel, arguments, scale):
+    arguments = arguments(scale)
+    place = (1,) * arguments["logits"].ndim
+    for old, new in before_and_after(kernel, arguments, "logits", place, np.nan):
+        assert np.isnan(new[:, 1]).all()
+        assert np.isfinite(old[:, 0]).any()
+        np.testing.assert_array_equal(new[:, 0], old[:, 0])
+
+
+@KERNELS
+@FORMS
+def test_a_nan_weight_makes_its_unit_nan(kernel, arguments, scale):
+    arguments = arguments(scale)
+    place = (1,) * arguments["weight"].ndim
+    for old, new in before_and_after(kernel, arguments, "weight", place, np.nan):
+        assert np.isnan(new[:, :, 1]).all()
+        others = np.arange(new.shape[2]) != 1
+        np.testing.assert_allclose(new[:, :, others], old[:, :, others], rtol=1e-3, atol=1e-4)
+
+
+@FORMS
+def test_a_nan_value_is_not_lost_either(scale):
+    """Of a child's unit, or of the parent's own."""
+    log_probs, _ = before_and_after(flip, flip_arguments(scale), "fired", (1, 1), np.nan)
+    assert np.isnan(log_probs[1][:, 1]).all()
+    assert np.isfinite(log_probs[1][:, 0]).all()
+    for _, new in before_and_after(flip, flip_arguments(scale), "sign", (1, 1), np.nan):
+        assert np.isnan(new[:, 1, 1]).all()
+        assert np.isfinite(new).sum() == new.size - 1
+    log_probs, _ = before_and_after(switch, switch_arguments(scale), "fired", (1, 1), np.nan)
+    assert np.isnan(log_probs[1][:, 1]).all()
+
+
+@KERNELS
+@FORMS
+@pytest.mark.parametrize("infinite", [np.inf, -np.inf])
+def test_an_infinite_logit_gives_the_limit_or_nan(kernel, arguments, scale, infinite):
+    arguments = arguments(scale)
+    place = (1,) * arguments["logits"].ndim
+    large = before_and_after(kernel, arguments, "logits", place, np.copysign(1e9, infinite))
+    limit = before_and_after(kernel, arguments, "logits", place, infinite)
+    for (_, near), (old, new) in zip(large, limit, strict=True):
+        np.testing.assert_array_equal(new[:, 0], old[:, 0])
+        known = ~np.isnan(new)
+        np.testing.assert_allclose(new[known], near[known], rtol=1e-5, atol=1e-4)
+
+
+@KERNELS
+def test_an_infinite_weight_gives_no_finite_change(kernel, arguments):
+    """What it does to a logit depends on whether that was finite; nothing here knows."""
+    arguments = arguments(1.0)
+    place = (1,) * arguments["weight"].ndim
+    for _, new in before_and_after(kernel, arguments, "weight", place, np.inf):
+        assert not np.isfinite(new[:, :, 1]).any()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "arguments", "products"),
+    [
+        (lambda *arrays: bernoulli_flip(*arrays, True), flip_arguments, 1),
+        (lambda *arrays: bernoulli_switch(*arrays, True), switch_arguments, 1),
+        (softmax_flip, softmax_arguments, 2),
+    ],
+    ids=["flip", "switch", "softmax"],
+)
+def test_products_ask_for_the_highest_precision(kernel, arguments, products):
+    """Accelerators would round the factors to 8 or 11 bits."""
+    arrays = map(jnp.asarray, arguments(1.0).values())
+    found = [e for e in equations(kernel, *arrays) if e.primitive.name == "dot_general"]
+    assert len(found) == products
+    for product in found:
+        assert product.params["precision"] == (jax.lax.Precision.HIGHEST,) * 2

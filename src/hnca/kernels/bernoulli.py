@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .blocks import blocks, largest, log_product, sum_blocks
+from .blocks import EXACT, blocks, largest_weight, log_product, sum_blocks, with_nans
 
 ROWS = 50  # outputs per iteration, unrolled: below 16, XLA does not vectorise the loop body
 PLAIN_ROWS = 8  # the same where each is dear
@@ -42,7 +42,8 @@ def bernoulli_flip(
     sign_i weight_oi to logit o."""
     softplus, *entropies = _softplus_flip(logits, weight, sign, with_entropy)
     # The barrier keeps XLA from doing the product again in each fusion that reads it.
-    linear = jax.lax.optimization_barrier((fired - 0.5) @ weight)
+    linear = jnp.matmul(with_nans(fired, logits) - 0.5, weight, precision=EXACT)
+    linear = jax.lax.optimization_barrier(linear)
     return [sign * linear - softplus, *entropies]
 
 
@@ -51,9 +52,9 @@ def _softplus_flip(logits, weight, sign, with_entropy: bool) -> Flip:
     forms = [partial(form, with_entropy) for form in (_tanh_form, _share_form, _plain_form)]
 
     def fast(logits, weight, sign):
-        size = largest(weight)
+        size = largest_weight(weight)
         limits = TANH_LIMIT, share_limit(weight.dtype)
-        form = sum((size > limit).astype(int) for limit in limits)
+        form = sum((~(size <= limit)).astype(int) for limit in limits)  # NaN: the plain form
         return jax.lax.switch(form, forms, logits, weight, sign)
 
     return jax.lax.platform_dependent(logits, weight, sign, cpu=fast, default=forms[-1])

@@ -7,11 +7,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+# Of products on which a posterior depends: accelerators round the factors to less by default.
+EXACT = jax.lax.Precision.HIGHEST
 
-def largest(weight: Float[Array, "..."]) -> Float[Array, ""]:
-    """The largest |w|, by which a kernel chooses its form. Of weights side by side under `vmap`
-    it is the largest of all, so that there is still one choice: one for each model would make XLA
-    compute every form for all of them."""
+
+def largest_weight(weight: Float[Array, "..."]) -> Float[Array, ""]:
+    """The largest |w|, by which a kernel chooses its form; NaN if there is one, which is not below
+    any limit. Of weights side by side under `vmap` it is the largest of all, so that there is still
+    one choice: one for each model would make XLA compute every form for all of them."""
     return _largest(jax.lax.stop_gradient(weight))
 
 
@@ -23,6 +26,12 @@ def _largest(weight: Array) -> Array:
 @_largest.def_vmap
 def _largest_of_all(size: int, batched: list[bool], weight: Array) -> tuple[Array, bool]:
     return _largest(weight), False
+
+
+def with_nans(values: Float[Array, "B O"], logits: Float[Array, "B O"]) -> Float[Array, "B O"]:
+    """What outputs did, or NaN where a logit is: a product of it with the weights then makes an
+    example's whole table NaN. Here it costs B x O, in `log_product` it would cost each edge."""
+    return jnp.where(jnp.isnan(logits), logits, values)
 
 
 def blocks(rows: int, *arrays: Float[Array, "O ..."]) -> list[Float[Array, "blocks rows ..."]]:
@@ -50,7 +59,8 @@ def sum_blocks(
 
 def log_product(factors: Sequence[Float[Array, "..."]], group: int) -> Float[Array, "..."]:
     """The logarithm of a product of positive factors: one logarithm for all of them. Any `group`
-    of factors must multiply to a normal number; after each, the exponent is set aside."""
+    of factors must multiply to a normal number; after each, the exponent is set aside. That of a
+    NaN is lost with it: who calls this carries NaN by `with_nans`."""
     total, exponent = _product(factors[:group]), jnp.zeros((), int)
     for start in range(group, len(factors), group):
         total, power = _split_exponent(total)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from .blocks import largest
+from .blocks import EXACT, largest_weight
 
 
 def softmax_flip(
@@ -21,7 +21,7 @@ def softmax_flip(
     sign: Float[Array, "B I"],
 ) -> Float[Array, "B I"]:
     """Change of sum_c log softmax(logits_c)[chosen_c] when unit i adds sign_i weight_cli."""
-    safe = largest(weight) <= product_limit(weight.dtype)
+    safe = largest_weight(weight) <= product_limit(weight.dtype)
 
     def add_unit(total, unit):
         log_p, weight, chosen = unit  # [B, L], [L, I], [B]
@@ -41,7 +41,8 @@ def product_limit(dtype) -> float:
 
 def _product_form(log_p, weight, sign) -> Float[Array, "B I"]:
     p = jnp.exp(log_p)
-    return jnp.log(jnp.where(sign > 0, p @ jnp.exp(weight), p @ jnp.exp(-weight)))
+    up, down = (jnp.matmul(p, jnp.exp(w), precision=EXACT) for w in (weight, -weight))
+    return jnp.log(jnp.where(sign > 0, up, down))
 
 
 def _plain_form(log_p, weight, sign) -> Float[Array, "B I"]:

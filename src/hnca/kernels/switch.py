@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from .bernoulli import PLAIN_ROWS, SHARE_GROUP, entropy, share_limit, softplus_change
-from .blocks import blocks, largest, log_product, sum_blocks
+from .blocks import EXACT, blocks, largest_weight, log_product, sum_blocks, with_nans
 
 ROWS = 16  # outputs per iteration
 
@@ -36,13 +36,14 @@ def bernoulli_switch(
     forms = [partial(form, with_entropy) for form in (_share_form, _plain_form)]
 
     def fast(logits, weight, category):
-        safe = largest(weight) <= share_limit(weight.dtype)
+        safe = largest_weight(weight) <= share_limit(weight.dtype)
         return jax.lax.cond(safe, *forms, logits, weight, category)
 
     softplus, *entropies = jax.lax.platform_dependent(
         logits, centred, category, cpu=fast, default=forms[-1]
     )
-    linear = jnp.einsum("bo,oku->kbu", fired, centred)
+    fired = with_nans(fired, logits)
+    linear = jnp.einsum("bo,oku->kbu", fired, centred, precision=EXACT)
     stays = category[None] == jnp.arange(weight.shape[1])[:, None, None]
     changes = [linear - _at(linear, category)[None] - softplus, *entropies]
     return [jnp.where(stays, 0, change) for change in changes]
