@@ -9,11 +9,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from .graph import AbstractComponent, Graph, Node, Sample
-from .units import AbstractLayer, Affine, Readout
+from .units import AbstractLayer, Affine, Readout, at_least_single
 
 PARAMETERS_AT_ONCE = 2**22  # in all the per-example gradients that are in memory together
 
 Credit = dict[str, Float[Array, "B ..."]]  # by the layer's name, in the shape of its logits
+
+# The sample's credit, and that of other samples if any, of which an example may have several.
+Assigned = Sequence[tuple[Sample, dict[str, Float[Array, "_ ..."]]]]
 
 
 class Estimate(NamedTuple):
@@ -22,8 +25,9 @@ class Estimate(NamedTuple):
     credit: Credit  # estimate of d objective / d logit, per example, direct dependence included
     grads: Graph  # a pytree like the graph: batch mean of the objective's gradient, uphill
     value: Float[Array, " B"]  # the objective of the sample
-    # Further samples of a method that credits them, too (loo-independent). The gradient is then
-    # the sum over all samples, and `credit` no more than the sample's own share of it.
+    # Further samples of a method that credits them, too (loo-independent): k of them for each
+    # example make one batch of k B, in which those of an example are neighbours. The gradient is
+    # then the sum over all samples, and `credit` no more than the sample's own share of it.
     others: tuple[tuple[Sample, Credit], ...] = ()
     weights: dict[str, Float[Array, " B"]] | None = None  # of components, by their names
 
@@ -42,7 +46,7 @@ def added(*parts: Credit) -> Credit:
     return total
 
 
-def gradients(graph: Graph, assigned: Sequence[tuple[Sample, Credit]]) -> Graph:
+def gradients(graph: Graph, assigned: Assigned) -> Graph:
     """Batch mean of the gradient of the objective: the vector-Jacobian product of each layer's
     own logits function with its credit, and the derivative of the components that have
     parameters of their own. The latter is taken at the first sample only."""
@@ -81,7 +85,7 @@ def gradient_variance(
             weight = (estimate.weights or {}).get(name)
             return _component_variance(graph, components[name], sample, weight, parts[name])
         node = conditionals[name]
-        seen = _seen(graph, node, name, assigned)
+        seen = _by_example(_seen(graph, node, name, assigned), sample.batch)
         return _layer_variance(node.layer, seen, means[name].layer)
 
     return {name: variance(name) / count for name, count in parameter_counts(graph).items()}
@@ -99,16 +103,23 @@ def _size(module: PyTree) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(module, eqx.is_inexact_array)))
 
 
-# What a layer saw and was credited with, in each of the samples that have credit for it.
-Seen = list[tuple[Float[Array, "B I"], Float[Array, "B ..."]]]
+# What a layer saw and was credited with: a pair for each batch of samples that credits it.
+Seen = list[tuple[Float[Array, "_ I"], Float[Array, "_ ..."]]]
+SeenByExample = list[tuple[Float[Array, "B _ I"], Float[Array, "B _ ..."]]]
 
 
-def _seen(graph: Graph, node: Node, name: str, assigned: Sequence[tuple[Sample, Credit]]) -> Seen:
+def _seen(graph: Graph, node: Node, name: str, assigned: Assigned) -> Seen:
     return [
         (graph.features(sample, node.parents), jax.lax.stop_gradient(credit[name]))
         for sample, credit in assigned
         if name in credit
     ]
+
+
+def _by_example(seen: Seen, batch: int) -> SeenByExample:
+    """The same with an axis for the examples, and one for the samples of an example."""
+    split = lambda array: array.reshape(batch, len(array) // batch, *array.shape[1:])
+    return jax.tree.map(split, seen)
 
 
 def _credited_logits(layer: AbstractLayer, seen: Seen) -> Float[Array, ""]:
@@ -117,13 +128,16 @@ def _credited_logits(layer: AbstractLayer, seen: Seen) -> Float[Array, ""]:
     return sum(parts, jnp.zeros(()))
 
 
-def _layer_variance(layer: AbstractLayer, seen: Seen, mean: AbstractLayer) -> Float[Array, ""]:
+def _layer_variance(
+    layer: AbstractLayer, seen: SeenByExample, mean: AbstractLayer
+) -> Float[Array, ""]:
     """The variance of the gradient, summed over the layer's parameters."""
     logits, mean_logits = layer.logits, mean.logits
     if isinstance(logits, Affine):
         return _affine_variance(seen, mean_logits)
     if isinstance(logits, Readout):
-        through = [(jax.vmap(logits.features)(features), credit) for features, credit in seen]
+        features_of = jax.vmap(jax.vmap(logits.features))
+        through = [(features_of(inputs), credit) for inputs, credit in seen]
         below = _per_example_variance(
             lambda features, seen: _credited_logits(eqx.tree_at(_features, layer, features), seen),
             logits.features,
@@ -138,16 +152,38 @@ def _features(layer: AbstractLayer) -> PyTree:
     return layer.logits.features  # pyright: ignore[reportFunctionMemberAccess]
 
 
-def _affine_variance(seen: Seen, mean: PyTree) -> Float[Array, ""]:
-    """An example's gradient of weight and bias is a sum of credit x [features, 1]; the inner
-    product of two such outer products is the product of their factors' inner products. The
-    variance is the mean square, less the square of the mean."""
-    batch = len(seen[0][0])
-    pairs = [(credit.reshape(batch, -1), features) for features, credit in seen]
-    inner = lambda a, b: jnp.sum(a * b, axis=1)
-    squares = [inner(c, d) * (inner(x, y) + 1) for c, x in pairs for d, y in pairs]
-    square_of_mean = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(mean))
-    return jnp.maximum(jnp.mean(sum(squares)) - square_of_mean, 0)
+def _affine_variance(seen: SeenByExample, mean: PyTree) -> Float[Array, ""]:
+    """The variance of a linear map's gradient, without the gradients of the examples.
+
+    With y = [x, 1] the features and the bias's 1, and c the credit, an example's gradient of
+    weight and bias is G = sum_s c_s (x) y_s over its samples s. Mean square less square of mean
+    would cancel where G varies little. So centre first: with C_s, Y_s the batch means of c_s, y_s
+    and dc_s, dy_s the deviations from them,
+
+        G  =  D + M,   D = sum_s dc_s (x) y_s + C_s (x) dy_s,   M = sum_s C_s (x) Y_s
+
+    M is the same for all examples, and the mean of G is the gradient g that is there anyway:
+
+        variance  =  mean |D|^2 - |mean D|^2  =  mean |D|^2 - |g - M|^2
+
+    The inner product of two outer products is the product of their factors' inner products:
+
+        |D|^2  =  sum_st  <dc_s, dc_t> <y_s, y_t> + 2 <dc_s, C_t> <y_s, dy_t>
+                          + <C_s, C_t> <dy_s, dy_t>
+
+    The 1 in y does not vary: <y_s, y_t> = <x_s, x_t> + 1, <y_s, dy_t> = <x_s, dx_t>, and so on.
+    """
+    parts = [(inputs, credit.reshape(*credit.shape[:2], -1)) for inputs, credit in seen]
+    joined = (jnp.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
+    x, c = map(at_least_single, joined)  # [B, S, I], [B, S, O]
+    mean_x, mean_c = (jnp.mean(array, axis=0, keepdims=True) for array in (x, c))
+    dx, dc = x - mean_x, c - mean_c
+    inner = lambda a, b: jnp.sum(a[:, :, None] * b[:, None], axis=-1)  # [B, S, S], or B = 1
+    squares = inner(dc, dc) * (inner(x, x) + 1) + 2 * inner(dc, mean_c) * inner(x, dx)
+    squares += inner(mean_c, mean_c) * inner(dx, dx)
+    shift = jnp.sum(mean_c[0, :, :, None] * mean_x[0, :, None], axis=0)  # M, of the weight
+    square_of_mean = jnp.sum((mean.weight - shift) ** 2)  # for the bias, the mean of D is 0
+    return jnp.maximum(jnp.sum(squares) / len(x) - square_of_mean, 0)
 
 
 def _component_variance(
@@ -158,10 +194,12 @@ def _component_variance(
     mean: AbstractComponent,
 ) -> Float[Array, ""]:
     """The same for the parameters of a component, which may have a weight."""
-    if weight is None:
-        value = lambda component, sample: jnp.sum(component.value(graph, sample))
-        return _per_example_variance(value, component, sample, mean)
-    value = lambda component, pair: jnp.vdot(pair[1], component.value(graph, pair[0]))
+
+    def value(component: AbstractComponent, example: tuple[Sample, PyTree]) -> Float[Array, ""]:
+        sample, weight = jax.tree.map(lambda array: array[None], example)
+        found = component.value(graph, sample)
+        return jnp.sum(found) if weight is None else jnp.vdot(weight, found)
+
     return _per_example_variance(value, component, (sample, weight), mean)
 
 
@@ -175,8 +213,7 @@ def _per_example_variance(
     of no more examples at a time than fit into a few megabytes."""
 
     def squared_distance(example) -> Float[Array, ""]:
-        one = jax.tree.map(lambda array: array[None], example)
-        gradient = eqx.filter_grad(value)(module, one)
+        gradient = eqx.filter_grad(value)(module, example)
         distances = jax.tree.map(jnp.subtract, gradient, eqx.filter(mean, eqx.is_inexact_array))
         return sum((jnp.sum(leaf**2) for leaf in jax.tree.leaves(distances)), jnp.zeros(()))
 

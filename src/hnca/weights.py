@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from .counterfactual import Counterfactuals
@@ -58,10 +59,14 @@ class Weighted(AbstractComponent):
 
 
 def scaled(credit: Credit, weight: Float[Array, " B"]) -> Credit:
-    """The credit of each example, times a number."""
-    return {
-        name: each * weight.reshape(-1, *[1] * (each.ndim - 1)) for name, each in credit.items()
-    }
+    """The credit of each example, times a number. Where a batch has several samples of an example,
+    they are neighbours."""
+
+    def product(each: Float[Array, "kB ..."]) -> Float[Array, "kB ..."]:
+        numbers = jnp.repeat(weight, len(each) // len(weight))
+        return each * numbers.reshape(-1, *[1] * (each.ndim - 1))
+
+    return {name: product(each) for name, each in credit.items()}
 
 
 def weighted(graph: Graph, weights: Mapping[str, Float[Array, " B"]]) -> Graph:

@@ -8,14 +8,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
-from ..credit import Credit, Estimate, added, direct_credit, gradients
+from ..credit import Assigned, Estimate, added, direct_credit, gradients
 from ..graph import AbstractComponent, Graph, Node, Sample
 from ..units import AbstractLayer, Bernoulli
 from ..validation import checked_weights
 from ..weights import Weights, scaled, unweighted, weighted
 
 Values = Mapping[str, Float[Array, " B"]]  # of components, by their names
-Assigned = list[tuple[Sample, Credit]]  # the sample's credit, and that of other samples if any
 
 
 class AbstractEstimator(eqx.Module):

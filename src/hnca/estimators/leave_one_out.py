@@ -1,6 +1,6 @@
 """REINFORCE with the other samples of the same example as its baseline."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import equinox as eqx
@@ -71,34 +71,71 @@ class LeaveOneOut(AbstractEstimator):
         self, graph: Graph, sample: Sample, values: Values, node: Node, key: PRNGKeyArray
     ) -> Float[Array, "B ..."]:
         logits = sample.logits[node.name]
-        signals = [total(graph.downstream(node.name), values, sample)]
-        drawn = [sample[node.name]]
-        for each in jax.random.split(key, self.samples - 1):
-            own, below = jax.random.split(each)
-            drawn.append(node.layer.sample(logits, own))
-            again = graph.resample(below, sample, node.name, drawn[-1])
-            signals.append(downstream_value(graph, again, node.name))
-        pairs = zip(drawn, _centred(signals), strict=True)
-        credits = [reinforced(node.layer, logits, taken, gain) for taken, gain in pairs]
-        return sum(credits, jnp.zeros_like(logits))
+
+        def draw(key: PRNGKeyArray) -> tuple[Array, Float[Array, " B"]]:
+            own, below = jax.random.split(key)
+            taken = node.layer.sample(logits, own)
+            again = graph.resample(below, sample, node.name, taken)
+            return taken, downstream_value(graph, again, node.name)
+
+        def credit(taken: Array, gain: Float[Array, " B"]) -> Float[Array, "B ..."]:
+            return reinforced(node.layer, logits, taken, gain)
+
+        drawn, signals = _each(draw, jax.random.split(key, self.samples - 1))
+        first = total(graph.downstream(node.name), values, sample)
+        gain, gains = _centred(first, signals)
+        return credit(sample[node.name], gain) + jnp.sum(_each(credit, drawn, gains), axis=0)
 
     def _independent(
         self, graph: Graph, sample: Sample, values: Values, key: PRNGKeyArray
     ) -> Assigned:
         context = {name: sample[name] for name in graph.context_names}
-        others = [graph.sample(each, **context) for each in jax.random.split(key, self.samples - 1)]
-        passes = [sample, *others]
-        credits: list[Credit] = [{} for _ in passes]
-        for node in graph.nodes:
-            first = total(graph.downstream(node.name), values, sample)
-            signals = [first, *(downstream_value(graph, each, node.name) for each in others)]
-            for each, gain, credit in zip(passes, _centred(signals), credits, strict=True):
-                logits, taken = each.logits[node.name], each[node.name]
-                credit[node.name] = reinforced(node.layer, logits, taken, gain)
-        return list(zip(passes, credits, strict=True))
+        keys = jax.random.split(key, self.samples - 1)
+        others = _each(lambda key: graph.sample(key, **context), keys)
+        credits = {
+            node.name: _independent_credit(graph, sample, values, others, node)
+            for node in graph.nodes
+        }
+        own, theirs = ({name: pair[i] for name, pair in credits.items()} for i in range(2))
+        return [(sample, own), _one_batch((others, theirs))]
 
 
-def _centred(signals: Sequence[Float[Array, " B"]]) -> list[Float[Array, " B"]]:
+def _independent_credit(
+    graph: Graph, sample: Sample, values: Values, others: PyTree, node: Node
+) -> tuple[Float[Array, "B ..."], Float[Array, "others B ..."]]:
+    """The node's credit in the sample, and in the others."""
+
+    def signal(each: Sample) -> Float[Array, " B"]:
+        return downstream_value(graph, each, node.name)
+
+    def credit(each: Sample, gain: Float[Array, " B"]) -> Float[Array, "B ..."]:
+        return reinforced(node.layer, each.logits[node.name], each[node.name], gain)
+
+    first = total(graph.downstream(node.name), values, sample)
+    gain, gains = _centred(first, _each(signal, others))
+    return credit(sample, gain), _each(credit, others, gains)
+
+
+def _each(function: Callable[..., PyTree], *further: PyTree) -> PyTree:
+    """The function for each of the further samples, side by side: arrays `[K-1, ...]`. A single
+    one is not mapped, which might round otherwise."""
+    if len(jax.tree.leaves(further)[0]) == 1:
+        first = function(*jax.tree.map(lambda array: array[0], further))
+        return jax.tree.map(lambda array: array[None], first)
+    return jax.vmap(function)(*further)
+
+
+def _one_batch(further: PyTree) -> PyTree:
+    """Arrays `[K-1, B, ...]` as one batch, in which the samples of an example are neighbours."""
+    return jax.tree.map(
+        lambda array: jnp.swapaxes(array, 0, 1).reshape(-1, *array.shape[2:]), further
+    )
+
+
+def _centred(
+    first: Float[Array, " B"], others: Float[Array, "others B"]
+) -> tuple[Float[Array, " B"], Float[Array, "others B"]]:
     """Each signal less the mean of the others, as its share of a mean over samples."""
-    count, whole = len(signals), sum(signals, jnp.zeros_like(signals[0]))
-    return [(signal - (whole - signal) / (count - 1)) / count for signal in signals]
+    count, whole = len(others) + 1, first + jnp.sum(others, axis=0)
+    share = lambda signal, whole: (signal - (whole - signal) / (count - 1)) / count
+    return share(first, whole), share(others, whole[None])
