@@ -2,16 +2,17 @@ import os
 import tempfile
 
 # Small programs, compiled by the hundred: what optimisation gains in running them is less than it
-# costs. Before JAX starts.
-os.environ["XLA_FLAGS"] = " ".join(
-    [
-        os.environ.get("XLA_FLAGS", ""),
-        "--xla_backend_optimization_level=0",
-        "--xla_llvm_disable_expensive_passes=true",
-        "--xla_cpu_parallel_codegen_split_count=1",
-        "--xla_cpu_use_fusion_emitters=false",
-    ]
-)
+# costs. Before JAX starts. With HNCA_XLA_DEFAULT=1 they are compiled as they are for users.
+if os.environ.get("HNCA_XLA_DEFAULT") != "1":
+    os.environ["XLA_FLAGS"] = " ".join(
+        [
+            os.environ.get("XLA_FLAGS", ""),
+            "--xla_backend_optimization_level=0",
+            "--xla_llvm_disable_expensive_passes=true",
+            "--xla_cpu_parallel_codegen_split_count=1",
+            "--xla_cpu_use_fusion_emitters=false",
+        ]
+    )
 
 # What one worker has compiled, the others need not, nor the processes that they start. A new
 # directory for each session.

@@ -1,0 +1,26 @@
+"""The numbers of the kernels, compiled as they are for users: the other tests compile for speed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", ["test_kernels.py", "test_extremes.py"])
+def test_with_the_default_flags_of_xla(file):
+    inherited = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", HERE / file]
+    result = subprocess.run(
+        command,
+        env=inherited | {"HNCA_XLA_DEFAULT": "1"},
+        cwd=HERE.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert " passed" in result.stdout
