@@ -19,7 +19,7 @@ class TextbookHNCA(hnca.AbstractEstimator):
     def __init__(self):
         self.method = hnca.HNCA()
 
-    def init(self, graph):
+    def init(self, graph, *, key=None):
         """As HNCA."""
         return self.method.init(graph)
 

@@ -27,8 +27,9 @@ class AbstractEstimator(eqx.Module):
     needs_objective: eqx.AbstractClassVar[bool]  # needs the objective as a function, not its value
 
     @abstractmethod
-    def init(self, graph: Graph) -> PyTree:
-        """The state before the first batch (baselines)."""
+    def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
+        """The state before the first batch (baselines). A method with parameters of its own draws
+        them from `key`, and asks for it; the others do without."""
 
     @abstractmethod
     def assign(
@@ -126,7 +127,8 @@ def _refuse_opaque(graph: Graph, estimator: AbstractEstimator) -> None:
 
 
 def _refuse_foreign_state(graph: Graph, estimator: AbstractEstimator, state: PyTree) -> None:
-    wanted = jax.tree.structure(jax.eval_shape(lambda: estimator.init(graph)))
+    init = lambda key: estimator.init(graph, key=key)
+    wanted = jax.tree.structure(jax.eval_shape(init, jax.random.key(0)))
     if jax.tree.structure(state) != wanted:
         method = type(estimator).__name__
         raise ValueError(f"{method}: this state is not from its own init(graph), for this graph")

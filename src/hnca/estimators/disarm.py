@@ -51,7 +51,7 @@ class AbstractAntithetic(AbstractEstimator):
     def slope(self, uniform: Units, fired: Units, twin: Units, logits: Units) -> Units:
         """What f(b) - f(b~) is multiplied by."""
 
-    def init(self, graph: Graph) -> PyTree:
+    def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
         """No state."""
         return {}
 

@@ -69,7 +69,7 @@ class HNCA(AbstractEstimator):
         self.prune_children = prune_children
         self.downstream_only = downstream_only
 
-    def init(self, graph: Graph) -> PyTree:
+    def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
         return {
             node.name: {
                 route.label: self.baseline.init()

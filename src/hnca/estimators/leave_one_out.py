@@ -46,7 +46,7 @@ class LeaveOneOut(AbstractEstimator):
             raise ValueError(f"LeaveOneOut: coupling is resample or independent, not {coupling}")
         self.samples, self.coupling = samples, coupling
 
-    def init(self, graph: Graph) -> PyTree:
+    def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
         return {}
 
     def assign(

@@ -23,8 +23,8 @@ class LocalExpectation(AbstractEstimator):
     def __init__(self, baseline: AbstractBaseline | None = None):
         self.method = HNCA(baseline)
 
-    def init(self, graph: Graph) -> PyTree:
-        return self.method.init(graph)
+    def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
+        return self.method.init(graph, key=key)
 
     def assign(
         self,

@@ -21,7 +21,7 @@ class Reinforce(AbstractEstimator):
     def __init__(self, baseline: AbstractBaseline | None = None):
         self.baseline = baseline or NoBaseline()
 
-    def init(self, graph: Graph) -> PyTree:
+    def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
         return {name: self.baseline.init() for name in graph.node_names}
 
     def assign(

@@ -19,7 +19,7 @@ class StraightThrough(AbstractEstimator):
     unbiased: ClassVar[bool] = False
     needs_objective: ClassVar[bool] = True
 
-    def init(self, graph: Graph) -> PyTree:
+    def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
         return {}
 
     def assign(

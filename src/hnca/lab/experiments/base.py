@@ -123,7 +123,7 @@ class AbstractExperiment(ABC):
         """What to train and test on; the same for every seed. `directory` is where the user says
         that data is (--data-dir), and `say` tells them what takes long."""
 
-    def fetch(self, directory: Path | None, say: Say) -> None:
+    def fetch(self, directory: Path | None, say: Say) -> None:  # noqa: B027
         """Gets what comes from a network, if anything does, before several workers look for it."""
 
     @abstractmethod

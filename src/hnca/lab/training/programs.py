@@ -40,7 +40,8 @@ class TrainState(eqx.Module):
     ) -> "TrainState":
         """The state before the first step. Its arrays are copies: training uses up its own."""
         opt_state = optimizer.init(eqx.filter(graph, eqx.is_inexact_array))
-        state = TrainState(graph, opt_state, estimator.init(graph), key, jnp.zeros((), int))
+        estimator_state = estimator.init(graph, key=jax.random.fold_in(key, 0))
+        state = TrainState(graph, opt_state, estimator_state, key, jnp.zeros((), int))
         return jax.tree.map(lambda leaf: leaf.copy() if eqx.is_array(leaf) else leaf, state)
 
 
