@@ -60,7 +60,26 @@ class RunRecord:
     @property
     def progress(self) -> str:
         """How far it is."""
+        if self.done == self.planned:
+            return "its last test is missing"
         return f"{self.done} of {self.planned or 'unknown'} epochs"
+
+    @property
+    def pace(self) -> float | None:
+        """Mean seconds of an epoch, its test included."""
+        return float(self.curves["seconds"].values.mean()) if self.done else None
+
+    @property
+    def elapsed(self) -> np.ndarray:
+        """Seconds from the start to the end of each epoch."""
+        return np.cumsum(self.curves["seconds"].values)
+
+    @property
+    def machine(self) -> str:
+        """What it was trained on, as far as the run says so; the latest first."""
+        told = [(each.get("machine"), each.get("device")) for each in self.environments]
+        each = [", ".join(str(part) for part in parts if part) for parts in told]
+        return "; before, ".join(dict.fromkeys(filter(None, each)))
 
     @property
     def task(self) -> str:
