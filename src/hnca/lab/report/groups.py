@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .labels import ABLATIONS, VARIANCE, color, epochs, possible, rank, said
+from ..words import counted
+from .labels import ABLATIONS, VARIANCE, color, possible, rank, said
 from .record import Curve, RunRecord, identity
 
 CONFIDENCE = 0.95
@@ -141,8 +142,9 @@ class Panel:
     def title(self) -> str:
         """What all of its groups have in common, in a few words."""
         key = self.key
-        layers = f"{key.layers} layer{'s' if key.layers > 1 else ''}" if key.layers else ""
-        return ", ".join(filter(None, [key.task, layers, self.data, epochs(key.epochs)]))
+        layers = counted(key.layers, "layer") if key.layers else ""
+        length = counted(key.epochs, "epoch")
+        return ", ".join(filter(None, [key.task, layers, self.data, length]))
 
 
 def panels_of(runs: list[RunRecord]) -> list[Panel]:

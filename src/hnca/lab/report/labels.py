@@ -99,11 +99,6 @@ def shown(value: Any) -> str:
     return "default" if value is None else str(value)
 
 
-def epochs(count: int) -> str:
-    """So many epochs."""
-    return f"{count} epoch{'' if count == 1 else 's'}"
-
-
 def rank(method: str) -> int:
     """The place of a method where all of them are listed."""
     return [*COLORS, method].index(method)

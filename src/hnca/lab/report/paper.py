@@ -6,8 +6,9 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from ..experiments import VAE
+from ..words import counted
 from .groups import Group, Interval, Panel, interval, labels
-from .labels import ABLATIONS, epochs, rank, said
+from .labels import ABLATIONS, rank, said
 
 
 class PublishedBounds(NamedTuple):
@@ -151,7 +152,7 @@ def _differences(group: Group, ours: Bound, published: PublishedBounds) -> list[
         if name not in free and value != paper[name]
     ]
     if settings["epochs"] != published.epochs:
-        found.insert(0, f"{settings['epochs']} of {epochs(published.epochs)}")
+        found.insert(0, f"{settings['epochs']} of {counted(published.epochs, 'epoch')}")
     if ours.samples != published.samples:
         found.append(f"{ours.samples} samples instead of {published.samples}")
     return found

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..words import counted
+
 UNSHARED = ("seed", "dataset", "updates")  # settings that are told in other ways
 
 
@@ -62,7 +64,8 @@ class RunRecord:
         """How far it is."""
         if self.done == self.planned:
             return "its last test is missing"
-        return f"{self.done} of {self.planned or 'unknown'} epochs"
+        planned = counted(self.planned, "epoch") if self.planned else "unknown epochs"
+        return f"{self.done} of {planned}"
 
     @property
     def pace(self) -> float | None:
