@@ -107,7 +107,7 @@ def test_curves_are_covered_by_nothing_and_layers_in_order(monkeypatch, tmp_path
     draw_curves(entries, Bandit(), tmp_path / "curves.png")
     (figure,) = figures
     figure.draw_without_rendering()
-    objective, variance, active = figure.axes
+    objective, _, active = figure.axes
     for axes in figure.axes:
         assert not axes.get_legend().get_window_extent().overlaps(axes.get_window_extent())
         assert not axes.get_title()

@@ -99,10 +99,15 @@ def draw_figure(drawing: Drawing, narrow: bool = False) -> Any:
     grid = figure.subplots(rows, columns, squeeze=False).reshape(-1, 3)
     texts: dict[Any, list] = {}
     for row, (left, middle, right) in zip(drawing.rows, grid, strict=True):
-        texts[left] = _objective(left, drawing, row.groups)
-        texts[middle] = _variance(middle, row.groups)
-        _by_time(right, drawing, row.groups)
+        _objective(left, drawing, row.groups)
+        _variance(middle, row.groups)
+        _objective(right, drawing, row.groups, by_time=True)
+        if drawing.cut:
+            _cut_beginning(left, drawing, row.groups)
         right.set_ylim(left.get_ylim())
+        for axes, metric in ((left, drawing.train), (middle, VARIANCE)):
+            _end_at_last_epoch(axes, row.groups)
+            texts[axes] = _last_values(axes, row.groups, metric)
         for axes in (left, middle, right):
             _dress(axes, row.title)
         right.set_xlabel("seconds of training, tests included")
@@ -115,39 +120,28 @@ def draw_figure(drawing: Drawing, narrow: bool = False) -> Any:
     return figure
 
 
-def _objective(axes: Any, drawing: Drawing, groups: list[Group]) -> list[Any]:
-    """Training and, where there are any, tests."""
+def _objective(axes: Any, drawing: Drawing, groups: list[Group], by_time: bool = False) -> None:
+    """Of training and, where there are any, of tests; by epochs or by seconds."""
     axes.set_ylabel(objective_words(drawing.measure))
-    starts = []
     for group in groups:
         for metric in (drawing.train, drawing.test):
             if curve := group.curve(metric):
-                _line(axes, group, curve, curve.epochs, metric == drawing.test)
-        curve = group.curve(drawing.train)
-        if curve and drawing.cut and len(curve.mean) >= START:
-            starts.append(curve.mean[len(curve.mean) // START])
+                across = group.elapsed(curve.epochs) if by_time else curve.epochs
+                _line(axes, group, curve, across, test=metric == drawing.test)
+
+
+def _cut_beginning(axes: Any, drawing: Drawing, groups: list[Group]) -> None:
+    curves = [curve for group in groups if (curve := group.curve(drawing.train))]
+    starts = [curve.mean[len(curve.mean) // START] for curve in curves if len(curve.mean) >= START]
     if starts:
         axes.set_ylim(bottom=max(axes.get_ylim()[0], min(starts)))
-    _end_at_last_epoch(axes, groups)
-    return _last_values(axes, groups, drawing.train, "training")
 
 
-def _by_time(axes: Any, drawing: Drawing, groups: list[Group]) -> None:
-    """The objective by the seconds that it took."""
-    axes.set_ylabel(objective_words(drawing.measure))
-    for group in groups:
-        for metric in (drawing.train, drawing.test):
-            if curve := group.curve(metric):
-                _line(axes, group, curve, group.elapsed(curve.epochs), metric == drawing.test)
-
-
-def _variance(axes: Any, groups: list[Group]) -> list[Any]:
+def _variance(axes: Any, groups: list[Group]) -> None:
     axes.set_ylabel("ln mean gradient variance")
     for group in groups:
         if curve := group.curve(VARIANCE):
             _line(axes, group, curve, curve.epochs)
-    _end_at_last_epoch(axes, groups)
-    return _last_values(axes, groups, VARIANCE, "training")
 
 
 def _line(axes: Any, group: Group, curve: MeanCurve, across: Any, test: bool = False) -> None:
@@ -180,11 +174,11 @@ def _end_at_last_epoch(axes: Any, groups: list[Group]) -> None:
     axes.set_xlim(*((0.5, 1.5) if last == 1 else (1 - 0.02 * last, 1.02 * last)))
 
 
-def _last_values(axes: Any, groups: list[Group], metric: str, what: str) -> list[Any]:
-    """Written at the right edge, below a word for what they are; where several lines have a colour,
-    with the dashes of each."""
+def _last_values(axes: Any, groups: list[Group], metric: str) -> list[Any]:
+    """Of training, as in the paper: at the right edge, below a word that says so; where several
+    lines have a colour, with the dashes of each."""
     texts, colors = [], [color(group.method) for group in groups]
-    place, small = axes.get_yaxis_transform(), {"fontsize": LETTERS, "annotation_clip": False}
+    place = axes.get_yaxis_transform()
     for group in groups:
         if curve := group.curve(metric):
             last = float(curve.mean[-1])
@@ -193,7 +187,7 @@ def _last_values(axes: Any, groups: list[Group], metric: str, what: str) -> list
             style = {"color": color(group.method), "va": "center", "fontsize": LETTERS}
             texts.append(axes.text(BESIDE, last, f"{written}{which}", transform=place, **style))
     above = {"xycoords": "axes fraction", "xytext": (0, LETTERS), "textcoords": "offset points"}
-    axes.annotate(what, (BESIDE, 1), color="0.35", style="italic", **above, **small)
+    axes.annotate("training", (BESIDE, 1), color="0.35", fontsize=LETTERS, style="italic", **above)
     return texts
 
 

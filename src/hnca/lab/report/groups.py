@@ -2,7 +2,7 @@
 methods for one network, one data set and one length of training."""
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple
@@ -197,9 +197,11 @@ def _name_groups(panel: Panel) -> None:
         count[color(group.method)] += 1
 
 
-def labels(groups: Sequence[Group], apart: Container[str] = (), brief: bool = False) -> list[str]:
-    """For each group its method, and every setting in which they differ, but for those that are
-    told `apart`. In brief, what more than half of them have in common goes without saying."""
+def labels(groups: Sequence[Group], brief: bool = False) -> list[str]:
+    """For each group its method, and every setting in which they differ; but for epochs and layers,
+    if known, which titles and columns tell. In brief, what more than half of them have in common
+    goes without saying."""
+    apart = {"epochs", "layers"} if all(group.any.layers for group in groups) else {"epochs"}
     names = dict.fromkeys(name for group in groups for name in group.settings if name not in apart)
     values = {name: [repr(group.settings.get(name)) for group in groups] for name in names}
     usual = {name: _usual(each, brief) for name, each in values.items()}

@@ -96,7 +96,7 @@ def compare_bounds(panels: list[Panel]) -> list[Comparison]:
         if panel.key.task == published.task
         for group in panel.groups
     ]
-    told = labels([group for _, group in ours], apart=("layers", "epochs"))
+    told = labels([group for _, group in ours])
     rows = [
         _compared(panel, group, label, published)
         for (panel, group), label in zip(ours, told, strict=True)

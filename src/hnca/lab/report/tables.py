@@ -122,7 +122,7 @@ def final_tables(panels: list[Panel]) -> list[Table]:
         ours = [panel for panel in panels if panel.key.task == task]
         groups = [(panel, group) for panel in ours for group in panel.groups if group.runs]
         metrics = _final_metrics([group for _, group in groups])
-        told = labels([group for _, group in groups], apart=("layers", "epochs"))
+        told = labels([group for _, group in groups])
         rows = [
             _final_row(panel, group, label, metrics)
             for (panel, group), label in zip(groups, told, strict=True)
@@ -186,7 +186,7 @@ def _run_labels(panels: list[Panel]) -> dict[RunRecord, tuple[str, str]]:
     found: dict[RunRecord, tuple[str, str]] = {}
     for task in dict.fromkeys(panel.key.task for panel in panels):
         ours = [(p.data, group) for p in panels if p.key.task == task for group in p.groups]
-        told = labels([group for _, group in ours], apart=("layers", "epochs"))
+        told = labels([group for _, group in ours])
         for (data, group), label in zip(ours, told, strict=True):
             found |= dict.fromkeys(group.runs + group.unfinished, (label, data))
     return found
