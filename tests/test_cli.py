@@ -167,15 +167,16 @@ def test_help_teaches(capsys, arguments, words):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"), [(["--help"], 0), (["data", "--help"], 0), (["data", "list"], 141)]
+    ("arguments", "code"),
+    [(["--help"], 0), (["data", "fetch", "--help"], 0), (["data", "fetch"], 141)],
 )
-def test_output_that_nobody_reads(monkeypatch, arguments, code):
+def test_output_that_nobody_reads(monkeypatch, stripes, arguments, code):
     """As in `hnca --help | head -1`."""
     reader, writer = os.pipe()
     os.close(reader)
-    monkeypatch.setattr(sys, "stdout", os.fdopen(writer, "w"))
-    with pytest.raises(SystemExit) as leaving:
-        main(arguments)
+    with os.fdopen(writer, "w") as stream, pytest.raises(SystemExit) as leaving:
+        monkeypatch.setattr(sys, "stdout", stream)
+        main([*arguments, str(stripes)] if arguments[-1] == "fetch" else arguments)
     assert leaving.value.code == code
 
 
@@ -187,6 +188,7 @@ def test_output_that_is_closed(monkeypatch, tmp_path, stripes):
         main([*TRAIN, *settings])
     assert not leaving.value.code
     assert (tmp_path / "run" / "summary.json").exists()
+    sys.stdout.close()  # the one that it had to open
 
 
 def test_data_of_one_class_is_no_bandits(tmp_path, capsys):

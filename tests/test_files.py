@@ -4,8 +4,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
-import jax
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -14,11 +12,10 @@ from hnca.lab.cli.data import main
 from hnca.lab.cli.generate import main as generate
 from hnca.lab.data import draw_examples, load
 from hnca.lab.errors import UserError
-from hnca.lab.experiments import Bandit, Images
+from hnca.lab.experiments import Bandit
 from hnca.lab.files import PICTURE_ENDINGS, check_picture, write_figure, write_whole
 from hnca.lab.training.curves import draw_curves
-from hnca.lab.training.generation import draw_generated
-from hnca.models import hierarchical_vae
+from hnca.lab.training.generation import Part, changes, draw_parts
 from tiny_data import put
 
 FORMULA = r"co$t_{^\$x$"  # not even a formula
@@ -122,16 +119,15 @@ def test_curves_are_covered_by_nothing_and_layers_in_order(monkeypatch, tmp_path
 
 def test_small_differences_are_seen_and_their_scale_is_told(monkeypatch, tmp_path):
     figures = drawn(monkeypatch, "generation")
-    graph = hierarchical_vae(16, (3,), key=jax.random.key(0))
-    weak = jax.tree.map(lambda leaf: 1e-3 * leaf if eqx.is_inexact_array(leaf) else leaf, graph)
-    rows = {"image": np.zeros((20, 4, 4), np.uint8), "label": np.zeros(20, np.uint8)}
-    draw_generated(weak, Images(rows, rows, classes=1), tmp_path / "x.png", seed=0, title="weak")
+    before = np.full((16, 16), 0.5)
+    after = before + 1e-3 * np.sin(np.arange(256)).reshape(16, 16)
+    part = changes(before, after, range(16))
+    draw_parts([Part("samples", before), part], (4, 4), tmp_path / "x.png", "weak")
     (figure,) = figures
-    (image,) = figure.axes[-1].images
+    _, axes = figure.axes
+    (image,) = axes.images
     low, high = image.get_clim()
-    assert high == -low == np.nanmax(np.abs(image.get_array()))
-    assert 0 < high < 0.01
-    assert f"full colour: {high:.2g}" in figure.axes[-1].get_title(loc="left")
-    texts = figure.axes[-1].texts
-    assert len(texts) == 16
-    assert [text.get_position()[0] for text in texts[:2]] == [1.5, 6.5]  # above their columns
+    assert high == -low == np.nanmax(np.abs(image.get_array())) < 0.01
+    assert "full colour: 0.001 of" in axes.get_title(loc="left")
+    assert [text.get_text() for text in axes.texts] == [f"unit {n}" for n in range(16)]
+    assert [text.get_position()[0] for text in axes.texts[:2]] == [1.5, 6.5]  # above their columns

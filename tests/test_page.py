@@ -91,7 +91,7 @@ def test_methods_are_hidden_and_shown(opened):
     button.click()
     assert button.get_attribute("aria-pressed") == "false"
     assert labels(opened) == [unfinished, "reinforce+baseline"]
-    assert len(all_of(opened, "#chart .band")) == 1
+    assert len(all_of(opened, "#chart .single")) == 2  # no band of two seeds
     button.send_keys(Keys.ENTER)
     assert button.get_attribute("aria-pressed") == "true"
     assert "hnca" in labels(opened)

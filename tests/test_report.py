@@ -160,8 +160,8 @@ def test_every_table_tells_its_rows_apart(tmp_path, other):
     for number, layers in enumerate((1, 2, 2)):  # in panels of their own, and most are alike
         make_run(tmp_path / f"{number}", VAE("hnca", **usual | {"layers": layers}, seed=number))
     make_run(tmp_path / "other", VAE("hnca", **usual | other))
-    found = panels(tmp_path)
     collection = collect(tmp_path)
+    found = panels_of(collection.runs)
     tables = [*final_tables(found), bounds_table(found), runs_table(collection, found, tmp_path)]
     for table in tables:
         told = ("layers", "method", "epochs", "seed", "data")
@@ -179,7 +179,8 @@ def test_every_run_says_its_pace_and_machine(tmp_path):
     )
     rewrite(run.config, machine="Abacus 3000, 2 cores", earlier=[{"device": "1 x slide rule"}])
     make_run(tmp_path / "begun", Bandit(epochs=2, seed=1), done=0)
-    collection, found = collect(tmp_path), panels(tmp_path)
+    collection = collect(tmp_path)
+    found = panels_of(collection.runs)
     first, begun = runs_table(collection, found, tmp_path).rows
     machine = "Abacus 3000, 2 cores, 1 x cpu, float32; before, 1 x slide rule"
     assert (first["s/epoch"].text, first["machine"].text) == ("2", machine)

@@ -104,7 +104,8 @@ def _first_difference(name: str, a: Curve, b: Curve) -> tuple[int, str, float, f
     if not len(unequal):
         return None
     first = unequal[0]
-    return int(epochs[first]), name, a.values[here[first]], b.values[there[first]]
+    ours, theirs = a.values[here[first]], b.values[there[first]]
+    return int(epochs[first]), name, float(ours), float(theirs)
 
 
 def _read(path: Path) -> RunRecord | Damaged:

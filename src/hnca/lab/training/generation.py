@@ -26,16 +26,13 @@ def draw_generated(graph: Graph, data: Images, path: Path, *, seed: int, title: 
     prior = means(dreams(decoder, prior_key, PRIOR_ROWS * COLUMNS))
     originals, rebuilt = reconstructions(graph, decoder, data, data_key)
     before, after, units = flips(decoder, graph.node_names[-1], flip_key)
-    difference = np.asarray(after - before)
-    most = float(np.abs(difference).max()) or 1.0
-    scale = f"full colour: {most:.2g} of a pixel's probability"
     parts = [
         Part("samples from the prior", prior),
         Part("test images, binarised, above their reconstructions", [*originals, *rebuilt]),
         Part("samples, and the same with one unit of the top layer changed", [*before, *after]),
-        Part(f"what the change adds (red) and takes away (blue); {scale}", difference, most, units),
+        changes(before, after, units),
     ]
-    _draw(parts, data.shape, path, title)
+    draw_parts(parts, data.shape, path, title)
 
 
 class Part(NamedTuple):
@@ -45,6 +42,16 @@ class Part(NamedTuple):
     images: Any
     most: float | None = None  # of differences, which are around 0; None for probabilities
     units: Sequence[int] = ()  # numbers above the columns
+
+
+def changes(before: Any, after: Any, units: Sequence[int]) -> Part:
+    """What becomes of images by units: in colours that the largest change fills, so that those of
+    a weak model are seen."""
+    difference = np.asarray(after) - np.asarray(before)
+    most = float(np.abs(difference).max()) or 1.0
+    scale = f"full colour: {most:.2g} of a pixel's probability"
+    heading = f"what the change adds (red) and takes away (blue); {scale}"
+    return Part(heading, difference, most, units)
 
 
 def dreams(decoder: Graph, key: PRNGKeyArray, count: int) -> Sample:
@@ -101,7 +108,8 @@ def _tiled(images, shape: tuple[int, ...]) -> np.ndarray:
     return tiled(rows, shape, COLUMNS, np.nan)
 
 
-def _draw(parts: list[Part], shape: tuple[int, ...], path: Path, title: str) -> None:
+def draw_parts(parts: list[Part], shape: tuple[int, ...], path: Path, title: str) -> None:
+    """Draws the parts of the picture, one below the other."""
     from matplotlib.figure import Figure
 
     pictures = [_tiled(part.images, shape) for part in parts]
