@@ -174,9 +174,11 @@ def test_output_that_nobody_reads(monkeypatch, stripes, arguments, code):
     """As in `hnca --help | head -1`."""
     reader, writer = os.pipe()
     os.close(reader)
-    with os.fdopen(writer, "w") as stream, pytest.raises(SystemExit) as leaving:
+    arguments = [*arguments, str(stripes)] if arguments[-1] == "fetch" else arguments
+    with os.fdopen(writer, "w") as stream:
         monkeypatch.setattr(sys, "stdout", stream)
-        main([*arguments, str(stripes)] if arguments[-1] == "fetch" else arguments)
+        with pytest.raises(SystemExit) as leaving:
+            main(arguments)
     assert leaving.value.code == code
 
 
