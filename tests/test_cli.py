@@ -13,6 +13,7 @@ import pytest
 from made_up_runs import make_run
 
 from hnca.lab.cli import main
+from hnca.lab.cli.progress import EpochLines
 from hnca.lab.data.idx import FILES, encode
 from hnca.lab.experiments import Bandit
 from test_runs import DATA, outcome
@@ -201,6 +202,16 @@ def test_data_of_one_class_is_no_bandits(tmp_path, capsys):
         main([*TRAIN, "--dataset", str(tmp_path), "--out", str(tmp_path / "run")])
     assert leaving.value.code == 1
     assert "has one class: a bandit needs two or more" in capsys.readouterr().err
+
+
+def test_progress_says_when_the_last_test_is_running(capsys):
+    lines = EpochLines(Bandit())
+    lines.begin(epochs=2, done=0, steps=10)
+    entry = {"seconds": 1.0, "train_accuracy": 0.5, "gradient_variance": 1.0}
+    for number, tested in ((1, {}), (2, {"test_accuracy": 0.5}), (2, {})):
+        lines.epoch(entry | {"epoch": number} | tested)
+    said = capsys.readouterr().out.splitlines()
+    assert ["the last test is running" in line for line in said] == [False, False, True]
 
 
 @pytest.mark.slow

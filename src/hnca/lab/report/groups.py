@@ -61,7 +61,7 @@ class MeanCurve(NamedTuple):
     seeds: np.ndarray  # [S, E]: what the mean is of
     band: tuple[np.ndarray, np.ndarray] | None = None
     """Its edges [E], no further than is possible. None of fewer than `BANDED` seeds: the interval
-    of two is six times as wide as what they differ by, so the two themselves are drawn."""
+    of two reaches six times as far as they differ, so the two themselves are drawn."""
 
 
 @dataclass

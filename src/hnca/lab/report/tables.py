@@ -160,7 +160,7 @@ def _final_row(panel: Panel, group: Group, label: str, metrics: list[str]) -> Ta
             for name, value in found.items()
         },
         "s/epoch": number(pace, seconds(pace)),
-        "machine": Cell("; ".join(machines) or MISSING),
+        "machine": Cell("; ".join(machines) or MISSING, style="text"),
         "data": Cell(panel.data),
     }
 
@@ -209,7 +209,7 @@ def _run_row(run: RunRecord, told: tuple[str, str], word: str, note: str, out: P
         "seed": number(run.seed),
         "epochs": number(run.done),
         "s/epoch": number(run.pace, seconds(run.pace)),
-        "machine": Cell(run.machine or MISSING),
+        "machine": Cell(run.machine or MISSING, style="text"),
         "files": files,
         "data": Cell(data),
     }
