@@ -376,7 +376,8 @@ def test_long_names_are_cut_and_tell_runs_apart(tmp_path):
     own = [VAE(**long, test_size=n, dataset="a" * 99, seed=seed) for n in (1, 2) for seed in (0, 1)]
     names = [run.name for run in runs_of(own)]
     assert len(set(names)) == 4
-    assert all(len(name) <= 72 and name.startswith("vae-1-hnca+baseline-lear") for name in names)
+    shape = r"vae-1-hnca\+baseline-batch-size-17-.*-[0-9a-f]{8}-a{16}-[01]"
+    assert all(len(name) == 72 and re.fullmatch(shape, name) for name in names)
     assert names[0][:-1] == names[1][:-1]  # seeds of the same settings stand together
     assert [run.name for run in narrowed(runs_of(own), only=("test-size-2-*-1",))] == names[3:]
     before = whole_name(own[2])  # as it was called

@@ -102,9 +102,9 @@ def run_name(
     whole = "-".join(filter(None, [settings, data, seed]))
     if len(whole) <= LONGEST or (place and os.path.isdir(place / whole)):
         return whole
-    digest = hashlib.sha256(f"{settings}/{data}".encode()).hexdigest()[:8]
-    end = "-".join(filter(None, ["", digest, data[:16], seed]))
-    return f"{settings[: LONGEST - len(end)]}{end}"
+    digest = hashlib.sha256(os.fsencode(f"{settings}/{data}")).hexdigest()[:8]
+    end = "-".join(filter(None, [digest, data[:16], seed]))
+    return f"{settings[: LONGEST - len(end) - 1]}-{end}"
 
 
 def whole_name(experiment: AbstractExperiment) -> str:
