@@ -10,9 +10,12 @@ import time
 from pathlib import Path
 
 import pytest
+from made_up_runs import make_run
 
 from hnca.lab.cli import main
+from hnca.lab.cli.progress import EpochLines
 from hnca.lab.data.idx import FILES, encode
+from hnca.lab.experiments import Bandit
 from test_runs import DATA, outcome
 
 # What is tested is the engine, not the method: one that compiles fast.
@@ -123,12 +126,20 @@ def test_killed_and_interrupted_a_run_ends_in_the_same_bits(tmp_path, stripes, e
         (["train", "bandit", "--dataset", "minst"], "did you mean 'mnist'"),
         ([*TRAIN, "--dataset", "STRIPES", "--out", "/dev/null/x"], "/dev/null/x"),
         (["train", "bandit", "--dataset", "STRIPES", "--batch-size", "500"], "more than 48"),
+        (["data", "show", "STRIPES", "--columns", "100000"], "--columns must be from 1 to 500"),
+        (["train", "bandit", "--estimator", "magic"], "unknown estimator 'magic'"),
+        (["train", "vae", "--categories", "1"], "--categories must be 2 or more"),
+        (["sweep", "quick", "--epochs", "0"], "--epochs must be above 0"),
+        (["sweep", "quick", "--workers", "0"], "--workers must be 1 or more"),
+        (["sweep", "quick", "--only", "nothing"], "matches none of"),
     ],
 )
 def test_wrong_input_gets_one_line(capfd, stripes, arguments, message):
+    """Exits with 2 if the command line cannot be meant, with 1 if it cannot be done."""
     with pytest.raises(SystemExit) as leaving:
         main([str(stripes) if each == "STRIPES" else each for each in arguments])
-    assert leaving.value.code in (1, 2)
+    impossible = ("nowhere is no run", "did you mean 'mnist'", "/dev/null/x", "more than 48")
+    assert leaving.value.code == (1 if message in impossible else 2)
     said = capfd.readouterr().err
     assert said.count("\n") == 1
     assert said.startswith("error: ")
@@ -140,7 +151,10 @@ def test_wrong_input_gets_one_line(capfd, stripes, arguments, message):
     [
         (["--help"], ["hnca demo", "train", "data"]),
         (["train", "--help"], ["bandit", "conv-bandit", "--preset quick"]),
-        (["train", "bandit", "--help"], ["--layers INT", "hnca+baseline"]),
+        (["train", "bandit", "--help"], ["--layers INT", "One of hnca, hnca+baseline, reinforce,"]),
+        (["train", "vae", "--help"], ["loo-independent, disarm, arm, straight-through"]),
+        (["sweep", "--help"], ["[settings]", "[[grid]]"]),
+        (["data", "--help"], ["HNCA_CACHE_DIR"]),
     ],
 )
 def test_help_teaches(capsys, arguments, words):
@@ -148,9 +162,75 @@ def test_help_teaches(capsys, arguments, words):
         main(arguments)
     assert not leaving.value.code
     said = capsys.readouterr().out
-    assert all(word in said for word in words)
+    assert all(word in " ".join(said.split()) for word in words)
     if arguments == ["--help"]:
         assert said.count("\n") <= 24
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["--help"], 0), (["data", "fetch", "--help"], 0), (["data", "fetch"], 141)],
+)
+def test_output_that_nobody_reads(monkeypatch, stripes, arguments, code):
+    """As in `hnca --help | head -1`."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    arguments = [*arguments, str(stripes)] if arguments[-1] == "fetch" else arguments
+    with os.fdopen(writer, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        with pytest.raises(SystemExit) as leaving:
+            main(arguments)
+    assert leaving.value.code == code
+
+
+def test_output_that_is_closed(monkeypatch, tmp_path, stripes):
+    """As in `hnca train bandit >&-`."""
+    monkeypatch.setattr(sys, "stdout", None)
+    settings = ["--dataset", str(stripes), "--epochs", "1", "--out", str(tmp_path / "run")]
+    with pytest.raises(SystemExit) as leaving:
+        main([*TRAIN, *settings])
+    assert not leaving.value.code
+    assert (tmp_path / "run" / "summary.json").exists()
+    sys.stdout.close()  # the one that it had to open
+
+
+def test_data_of_one_class_is_no_bandits(tmp_path, capsys):
+    arrays = (DATA.train_images, 0 * DATA.train_labels, DATA.test_images, 0 * DATA.test_labels)
+    for file, array in zip(FILES, arrays, strict=True):
+        (tmp_path / file).write_bytes(encode(array))
+    with pytest.raises(SystemExit) as leaving:
+        main([*TRAIN, "--dataset", str(tmp_path), "--out", str(tmp_path / "run")])
+    assert leaving.value.code == 1
+    assert "has one class: a bandit needs two or more" in capsys.readouterr().err
+
+
+def test_progress_says_when_the_last_test_is_running(capsys):
+    lines = EpochLines(Bandit())
+    lines.begin(epochs=2, done=0, steps=10)
+    entry = {"seconds": 1.0, "train_accuracy": 0.5, "gradient_variance": 1.0}
+    for number, tested in ((1, {}), (2, {"test_accuracy": 0.5}), (2, {})):
+        lines.epoch(entry | {"epoch": number} | tested)
+    said = capsys.readouterr().out.splitlines()
+    assert ["the last test is running" in line for line in said] == [False, False, True]
+
+
+@pytest.mark.slow
+def test_a_report_where_the_locale_knows_ascii_only(tmp_path):
+    make_run(tmp_path / "run", Bandit(epochs=2))
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [
+        sys.executable,
+        "-m",
+        "hnca",
+        "report",
+        str(tmp_path),
+        "-o",
+        str(tmp_path / "report"),
+    ]
+    done = subprocess.run(command, env=os.environ | plain, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "1 of 1 run is complete" in done.stdout
+    assert "±" in (tmp_path / "report" / "index.html").read_text("utf-8")
 
 
 def test_a_vae_from_training_to_a_picture(tmp_path, stripes, capsys):

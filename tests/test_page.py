@@ -91,7 +91,7 @@ def test_methods_are_hidden_and_shown(opened):
     button.click()
     assert button.get_attribute("aria-pressed") == "false"
     assert labels(opened) == [unfinished, "reinforce+baseline"]
-    assert len(all_of(opened, "#chart .band")) == 1
+    assert len(all_of(opened, "#chart .single")) == 2  # no band of two seeds
     button.send_keys(Keys.ENTER)
     assert button.get_attribute("aria-pressed") == "true"
     assert "hnca" in labels(opened)
@@ -131,6 +131,61 @@ def test_values_are_read_by_pointer_and_by_keyboard(opened):
     Select(opened.find_element(By.ID, "span")).select_by_visible_text("second half")
     chart.send_keys(Keys.ARROW_LEFT, *[Keys.ARROW_LEFT] * 30)
     assert values(opened).text.splitlines()[0] == "epoch 15"
+
+
+def test_curves_by_time(opened):
+    Select(opened.find_element(By.ID, "across")).select_by_visible_text("seconds")
+    chart = opened.find_element(By.ID, "chart")
+    chart.send_keys(Keys.ARROW_LEFT)
+    heading, *rows = values(opened).text.splitlines()
+    assert heading == "about 60 s"  # 30 epochs of 2 seconds
+    assert rows
+    assert "seconds of training" in chart.text
+    for _ in range(99):
+        chart.send_keys(Keys.ARROW_LEFT)
+    assert values(opened).text.splitlines()[0] == "about 2 s"
+    assert opened.get_log("browser") == []
+
+
+def test_values_have_even_digits(opened):
+    opened.find_element(By.ID, "chart").send_keys(Keys.ARROW_LEFT)
+    shown = [each.text for each in all_of(opened, "#values b")]
+    numbers = [number for text in shown for number in text.split(" ± ")]
+    assert len(numbers) == 4
+    assert {len(number.partition(".")[2]) for number in numbers} == {4}
+
+
+def test_a_tap_keeps_its_values(opened):
+    tap = """
+        const chart = document.getElementById("chart"), box = chart.getBoundingClientRect();
+        for (const name of ["pointerdown", "pointerup", "pointerleave"])
+          chart.dispatchEvent(new PointerEvent(name, {
+            pointerType: "touch", bubbles: true, clientX: box.x + 300, clientY: box.y + 50 }));
+    """
+    opened.execute_script(tap)
+    assert values(opened).text.startswith("epoch")
+
+
+def test_without_scripts_there_is_nothing_to_choose(browser, page):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(page)
+        assert len(all_of(browser, "select")) == 4
+        assert not any(each.is_displayed() for each in all_of(browser, "select"))
+        assert browser.find_element(By.CSS_SELECTOR, "#figures img").is_displayed()
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_figures_are_one_column_on_a_phone(opened):
+    shape = "const image = document.querySelector('#figures img');"
+    shape += "return image.naturalWidth / image.naturalHeight"
+    assert opened.execute_script(shape) > 1
+    resize(opened, 375, mobile=True)
+    opened.refresh()
+    assert opened.execute_script(shape) < 1
+    shades = "return getComputedStyle(document.querySelector('.scroll')).backgroundAttachment"
+    assert opened.execute_script(shades) == "local, local, scroll, scroll"
 
 
 def column(browser, name: str) -> list[str]:

@@ -13,15 +13,17 @@ import numpy as np
 import pytest
 from made_up_runs import make_run
 
+from hnca.estimators import REGISTRY
 from hnca.lab.cli import main
 from hnca.lab.errors import UserError
 from hnca.lab.experiments import VAE, Bandit, ConvBandit
-from hnca.lab.report import find_runs, read_runs, write_report
+from hnca.lab.report import attention, find_runs, read_runs, write_report
 from hnca.lab.report.figures import draw_figure, drawings
 from hnca.lab.report.groups import Interval, interval, panels_of
+from hnca.lab.report.labels import COLORS
 from hnca.lab.report.page import POINTS, curves_data
 from hnca.lab.report.paper import compare_bounds, published_bounds
-from hnca.lab.report.tables import final_tables, spreadsheet
+from hnca.lab.report.tables import bounds_table, final_tables, runs_table, spreadsheet
 from hnca.lab.training.evaluation import standard_error
 
 
@@ -149,6 +151,46 @@ def test_what_most_have_in_common_goes_without_saying(tmp_path):
     assert [group.label for group in panel.groups] == units
 
 
+OTHER = [{"units": (50,)}, {"learning_rate": 1e-3}, {"train_size": 1000}, {"epochs": 3}]
+
+
+@pytest.mark.parametrize("other", OTHER)
+def test_every_table_tells_its_rows_apart(tmp_path, other):
+    usual = {"epochs": 2, "layers": 1}
+    for number, layers in enumerate((1, 2, 2)):  # in panels of their own, and most are alike
+        make_run(tmp_path / f"{number}", VAE("hnca", **usual | {"layers": layers}, seed=number))
+    make_run(tmp_path / "other", VAE("hnca", **usual | other))
+    collection = collect(tmp_path)
+    found = panels_of(collection.runs)
+    tables = [*final_tables(found), bounds_table(found), runs_table(collection, found, tmp_path)]
+    for table in tables:
+        told = ("layers", "method", "epochs", "seed", "data")
+        rows = [tuple(row[name].text for name in told if name in row) for row in table.rows]
+        assert len(set(rows)) == len(rows)
+        ((name, _),) = other.items()
+        if name != "epochs":  # it has a column
+            assert all(name.replace("_", " ") in row["method"].text for row in table.rows)
+
+
+def test_every_run_says_its_pace_and_machine(tmp_path):
+    run = make_run(tmp_path / "a", Bandit(epochs=2))
+    run.write_metrics(
+        [e | {"seconds": s} for e, s in zip(run.read_metrics(), (3.0, 1.0), strict=True)]
+    )
+    rewrite(run.config, machine="Abacus 3000, 2 cores", earlier=[{"device": "1 x slide rule"}])
+    make_run(tmp_path / "begun", Bandit(epochs=2, seed=1), done=0)
+    collection = collect(tmp_path)
+    found = panels_of(collection.runs)
+    first, begun = runs_table(collection, found, tmp_path).rows
+    machine = "Abacus 3000, 2 cores, 1 x cpu, float32; before, 1 x slide rule"
+    assert (first["s/epoch"].text, first["machine"].text) == ("2", machine)
+    assert (begun["s/epoch"].text, begun["machine"].text) == ("-", "1 x cpu, float32")
+    (table,) = final_tables(found)
+    assert (table.rows[0]["s/epoch"].text, table.rows[0]["machine"].text) == ("2", machine)
+    line = curves_data(found)[0]["metrics"][0]["lines"][0]
+    assert line["seconds"] == [3.0, 4.0]
+
+
 # What is not in the means
 
 
@@ -255,8 +297,9 @@ def test_experiments_that_are_not_here_are_read_and_not_imported(tmp_path, monke
     assert group.final("test_score").n == 2
     (drawing,) = drawings([panel])
     assert drawing.name == "somewhere-mine.py-Mine-mnist"
-    left, right = draw_figure(drawing).axes
-    assert (left.get_ylabel(), len(left.lines), len(right.lines)) == ("score", 2, 1)
+    left, middle, right = draw_figure(drawing).axes
+    assert left.get_ylabel() == right.get_ylabel() == "score"
+    assert "variance" in middle.get_ylabel()
     (table,) = final_tables([panel])
     assert table.title == "somewhere/mine.py:Mine"
     measured = ["training score", "test score", "ln variance"]
@@ -264,7 +307,7 @@ def test_experiments_that_are_not_here_are_read_and_not_imported(tmp_path, monke
     assert table.rows[0]["layers"].text == "-"
 
 
-FINAL = ["layers", "method", "epochs", "seeds", "s/epoch", "data"]
+FINAL = ["layers", "method", "epochs", "seeds", "s/epoch", "machine", "data"]
 
 
 def test_experiments_that_are_not_here_are_on_the_page(tmp_path):
@@ -352,6 +395,29 @@ def test_duplicates_count_once_and_the_evaluated_one(tmp_path):
     collection = collect(tmp_path)
     assert [run.path.name for run in collection.runs] == ["b"]
     assert [(a.path.name, b.path.name) for a, b in collection.duplicates] == [("a", "b")]
+    assert not collection.duplicates[0].disagreement
+    assert len(attention(collection)) == 1
+
+
+def test_duplicates_with_different_results_are_told(tmp_path):
+    make_run(tmp_path / "a", VAE(epochs=4, layers=1))
+    other = make_run(tmp_path / "b", VAE(epochs=4, layers=1))
+    entries = other.read_metrics()
+    times = [entry | {"seconds": 7.0} for entry in entries]
+    other.write_metrics(times)
+    assert not collect(tmp_path).duplicates[0].disagreement  # time is no result
+    times[2]["gradient_variance"] *= 1 + 1e-12
+    times[3]["train_elbo"] = -1.0
+    other.write_metrics(times)
+    collection = collect(tmp_path)
+    ((_, _),) = collection.duplicates
+    assert "gradient_variance is" in collection.duplicates[0].disagreement
+    assert "after epoch 3" in collection.duplicates[0].disagreement
+    (line,) = attention(collection)
+    assert "DIFFERENT results" in line
+    assert "different results" in spreadsheet(collection)
+    table = runs_table(collection, panels_of(collection.runs), tmp_path)
+    assert "DIFFERENT results" in table.rows[1]["remarks"].text
 
 
 def test_runs_are_found_at_any_depth_and_once(tmp_path):
@@ -424,7 +490,17 @@ def test_what_is_not_the_papers_experiment_is_not_compared(tmp_path):
     )
     rewrite(run.config, data={"name": "glyphs", "fingerprint": "1"})
     rows = compare_bounds(panels(tmp_path))
-    assert [row.verdict for row in rows if row.ours] == ["not in the paper"]
+    assert [row.verdict for row in rows] == ["not in the paper"]  # so the paper's stay away
+    assert not {"paper", "difference"} & set(bounds_table(panels(tmp_path)).columns)
+
+
+def test_what_compares_with_the_paper_comes_first(tmp_path):
+    make_run(tmp_path / "own", VAE("arm", layers=1))
+    make_run(tmp_path / "a", VAE("hnca", layers=3))
+    rows = compare_bounds(panels(tmp_path))
+    assert [(row.method, row.layers) for row in rows[:2]] == [("hnca", 3), ("arm", 1)]
+    assert len(rows) == 18
+    assert all(row.ours is None for row in rows[2:])
 
 
 def test_one_seed_has_no_interval_and_says_so(tmp_path):
@@ -457,11 +533,85 @@ def test_last_values_do_not_overlap_and_ablations_have_their_own_figure(tmp_path
     whole, ablated = found["vae-mnist"].rows[0], found["vae-ablation-mnist"].rows[0]
     assert len(whole.groups) == 5
     assert [group.method for group in ablated.groups] == ["hnca+baseline"] * 2
-    figure = draw_figure(found["vae-mnist"])
-    for axes in figure.axes:
+    for axes in draw_figure(found["vae-mnist"]).axes[:2]:
         boxes = sorted((text.get_window_extent() for text in axes.texts), key=lambda box: box.y0)
-        assert len(boxes) == 5
+        assert len(boxes) == 6  # with the word above them
         assert all(a.y1 <= b.y0 for a, b in itertools.pairwise(boxes))
+        assert len([line for line in axes.lines if line.get_gid() == "joint"]) == 5
+
+
+@pytest.mark.parametrize("every", [1, 2, 100])
+def test_lines_have_one_meaning_and_say_it(tmp_path, every):
+    make_run(tmp_path / "a", Bandit("hnca", epochs=4, layers=1, eval_every=every))
+    (drawing,) = drawings(panels(tmp_path))
+    figure = draw_figure(drawing)
+    for axes in (figure.axes[0], figure.axes[2]):
+        train, test = (line for line in axes.lines if line.get_gid() != "joint")
+        assert (len(train.get_xdata()), train.get_marker()) == (4, "None")
+        assert len(test.get_xdata()) == {1: 4, 2: 2, 100: 1}[every]  # the last is in the summary
+        assert train.get_linewidth() < test.get_linewidth() or test.get_marker() == "o"
+        assert train.get_linestyle() == "-"
+    assert "training" in [text.get_text() for text in figure.axes[0].texts]
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["hnca", "thin: training", "thick, or dots: test"]
+    run = collect(tmp_path).runs[0]
+    seconds = figure.axes[2].lines[0].get_xdata()
+    np.testing.assert_allclose(seconds, np.cumsum(run.curves["seconds"].values))
+
+
+def test_bands_are_of_three_seeds_and_no_wider_than_possible(tmp_path):
+    for seed in (0, 1):
+        make_run(tmp_path / f"{seed}", Bandit("hnca", epochs=3, seed=seed))
+    (panel,) = panels(tmp_path)
+    two = panel.groups[0].curve("train_accuracy")
+    assert two.band is None
+    assert two.half is not None  # it is in tables
+    line = curves_data([panel])[0]["metrics"][0]["lines"][0]
+    assert line["band"] is None
+    np.testing.assert_allclose(line["each"], two.seeds, rtol=1e-4)
+    assert np.subtract(*draw_figure(drawings([panel])[0]).axes[0].get_ylim()[::-1]) < 1
+    wild = make_run(tmp_path / "2", Bandit("hnca", epochs=3, seed=2))
+    wild.write_metrics([entry | {"train_accuracy": 0.99} for entry in wild.read_metrics()])
+    low, high = panels(tmp_path)[0].groups[0].curve("train_accuracy").band
+    assert low.min() == 0  # without a limit, it would be negative
+    assert high.max() == 1
+
+
+def test_metrics_of_layers_need_not_be_known(tmp_path):
+    run = make_run(tmp_path / "a", VAE(epochs=2, layers=2, eval_every=1))
+    layers = {"active_units/h10": 7.0, "active_units/h2": 0.5, "odd/h1": 1.0}
+    run.write_metrics([entry | layers for entry in run.read_metrics()])
+    final = json.loads(run.summary.read_text())["final"]
+    rewrite(run.summary, final=final | layers)
+    names = [metric["name"] for metric in curves_data(panels(tmp_path))[0]["metrics"]]
+    assert names[-3:] == ["active units, h10", "active units, h2", "odd, h1"]  # as written
+    (table,) = final_tables(panels(tmp_path))
+    assert table.rows[0]["active units, h10"].text == "7.00"
+    assert table.rows[0]["odd, h1"].text == "1.000"
+
+
+# What eyes of other kinds see of linear RGB (Machado, Oliveira and Fernandes 2009), and OKLab
+SIGHT = {
+    "all cones": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    "no L": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "no M": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "no S": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+LMS = [[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]]
+LAB = [[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]]
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+def test_colours_tell_apart(sight):
+    assert set(REGISTRY) <= set(COLORS)
+    hexes = [[int(each[i : i + 2], 16) / 255 for i in (1, 3, 5)] for each in COLORS.values()]
+    linear = ((np.array(hexes) + 0.055) / 1.055) ** 2.4
+    seen = np.clip(linear @ np.array(SIGHT[sight]).T, 0, 1)
+    lab = np.cbrt(seen @ np.array(LMS).T) @ np.array(LAB).T
+    apart = np.linalg.norm(lab[:, None] - lab[None], axis=-1) + np.eye(len(lab))
+    assert apart.min() > (0.12 if sight == "all cones" else 0.08)
+    luminance = linear @ [0.2126, 0.7152, 0.0722]
+    assert (1.05 / (luminance + 0.05)).min() > 3  # against white
 
 
 # Files

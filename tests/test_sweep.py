@@ -21,7 +21,7 @@ from rich.console import Console
 from hnca.lab.cli import main
 from hnca.lab.cli.sweep_table import EventTable
 from hnca.lab.errors import UserError
-from hnca.lab.experiments import EXPERIMENTS, VAE, Bandit, run_name, task_of
+from hnca.lab.experiments import EXPERIMENTS, VAE, Bandit, run_name, task_of, whole_name
 from hnca.lab.sweep import (
     ENGINES,
     AbstractEngine,
@@ -369,6 +369,21 @@ def test_every_setting_of_its_own_makes_another_name(kind):
         if field.name not in ("epochs", "updates"):
             other = values.get(field.name, "own" if field.name == "dataset" else 4)
             assert run_name(kind(**{field.name: other})) != run_name(kind()), field.name
+
+
+def test_long_names_are_cut_and_tell_runs_apart(tmp_path):
+    long = {"learning_rate": 0.00123456, "batch_size": 17, "optimizer": "rmsprop", "train_size": 12}
+    own = [VAE(**long, test_size=n, dataset="a" * 99, seed=seed) for n in (1, 2) for seed in (0, 1)]
+    names = [run.name for run in runs_of(own)]
+    assert len(set(names)) == 4
+    shape = r"vae-1-hnca\+baseline-batch-size-17-.*-[0-9a-f]{8}-a{16}-[01]"
+    assert all(len(name) == 72 and re.fullmatch(shape, name) for name in names)
+    assert names[0][:-1] == names[1][:-1]  # seeds of the same settings stand together
+    assert [run.name for run in narrowed(runs_of(own), only=("test-size-2-*-1",))] == names[3:]
+    before = whole_name(own[2])  # as it was called
+    (tmp_path / before).mkdir()
+    found = [run.name for run in runs_of(own, place=tmp_path)]
+    assert found == [*names[:2], before, names[3]]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from .errors import UserError
+from .errors import UsageError, UserError
 
 PICTURE_ENDINGS = ("png", "pdf", "svg", "jpg", "jpeg", "webp", "tif", "tiff", "eps", "ps")
 
@@ -26,8 +26,11 @@ def write_synced(path: Path, content: bytes, mode: str = "wb") -> None:
 def write_whole(path: Path, content: bytes) -> None:
     """Puts a file in place of what was there, if anything."""
     aside = path.with_name(f".{path.name}.aside")
-    write_synced(aside, content)
-    os.replace(aside, path)
+    try:
+        write_synced(aside, content)
+        os.replace(aside, path)
+    except OSError as error:  # named by the file that was meant
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:
@@ -68,7 +71,7 @@ def _format(path: Path) -> str:
     ending = path.suffix[1:].lower() or "png"
     if ending not in PICTURE_ENDINGS:
         known = ", ".join(f".{each}" for each in PICTURE_ENDINGS)
-        raise UserError(f"{path}: a picture cannot be .{ending}: choose one of {known}")
+        raise UsageError(f"{path}: a picture cannot be .{ending}: choose one of {known}")
     return ending
 
 

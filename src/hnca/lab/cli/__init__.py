@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from ..errors import UserError, first_line
-from .usage import UsageError, menu
+from ..errors import UsageError, UserError, first_line
+from .usage import menu
 
 COMMANDS = {
     "demo": "a minute of training, to see it work",
@@ -24,20 +24,28 @@ First thing to try:
   hnca demo
 then the paper's contextual bandit, in full:
   hnca train bandit --layers 3 --estimator hnca+baseline --out runs/b3
-Every command and every experiment explains itself with --help."""
+Every command and every experiment explains itself with --help.
+
+Data sets and compiled programs are kept in the user cache, or in HNCA_CACHE_DIR."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs a command and exits: 0 if all went well, 1 if not, 2 for a wrong command line, 130 and
-    143 if it was interrupted."""
+    143 if it was interrupted, 141 if nobody reads what it prints any more."""
     warnings.showwarning = _show_warning
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    _open_streams()
     try:
-        run(list(sys.argv[1:] if arguments is None else arguments))
+        try:
+            run(arguments)
+        finally:
+            sys.stdout.flush()  # here, so that what goes wrong with it is told below
     except UserError as error:
         _fail(str(error), 2 if isinstance(error, UsageError) else 1)
     except BrokenPipeError:  # of `hnca ... | head`: nobody is left to tell
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        only_told = not arguments or {"-h", "--help", "--version"} & set(arguments)
+        sys.exit(0 if only_told else 128 + 13)  # as of any command that SIGPIPE has ended
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         _fail(f"{error.strerror or error}{where}", 1)
@@ -57,6 +65,13 @@ def run(arguments: list[str]) -> None:
     command, rest = menu("hnca", about, COMMANDS, EPILOG, arguments)
     if command:
         import_module(f"{__name__}.{command}").main(rest)
+
+
+def _open_streams() -> None:
+    """A closed stream, as of `hnca ... >&-`, is None: what is printed there goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -7,6 +7,8 @@ from typing import Annotated
 from ..settings import Flag
 from .usage import menu, parse
 
+MOST_COLUMNS = 500  # a picture of 50,000 pixels across: beyond it, nothing will show it
+
 Name = Annotated[str, Flag(positional=True, metavar="NAME")]
 Directory = Annotated[Path | None, Flag(metavar="DIRECTORY")]
 
@@ -76,11 +78,11 @@ class Show:
     def run(self) -> None:
         """Writes the picture."""
         from ..data import draw_examples, load
-        from ..errors import UserError
+        from ..errors import UsageError
         from ..files import check_picture
 
-        if self.columns < 1:
-            raise UserError(f"--columns must be at least 1, not {self.columns}")
+        if not 1 <= self.columns <= MOST_COLUMNS:
+            raise UsageError(f"--columns must be from 1 to {MOST_COLUMNS}, not {self.columns}")
         if self.out:
             check_picture(self.out)
         dataset = load(self.dataset, self.data_dir, say=print)

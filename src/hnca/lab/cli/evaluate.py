@@ -4,9 +4,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated
 
-from ..errors import UserError
+from ..errors import UsageError, UserError
 from ..settings import Flag
-from .usage import UsageError, parse
+from ..words import counted
+from .usage import parse
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,11 @@ def main(arguments: list[str]) -> None:
         measured = evaluate(experiment, trained.graph, trained.data.test, asked.seed, bar)
         result = {"epoch": trained.epoch} | told | measured
         write_json(directory.summary, before | {"evaluation": result})
-    print(f"{experiment.title}, after {trained.epoch} epochs, on {result['examples']:,} examples:")
+    after = f"after {counted(trained.epoch, 'epoch')}"
+    print(f"{experiment.title}, {after}, on {counted(result['examples'], 'example')}:")
     for name in [name for name in measured if f"{name}_standard_error" in measured]:
         error = result[f"{name}_standard_error"]
         print(f"  {name:10} {result[name]:.2f}  (standard error {error:.2f})")
     if told:
-        print(f"with {told['samples']} samples for a bound")
+        print(f"with {counted(told['samples'], 'sample')} for a bound")
     print(f"written to {directory.summary}")

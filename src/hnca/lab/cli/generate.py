@@ -6,6 +6,7 @@ from typing import Annotated
 
 from ..errors import UserError
 from ..settings import Flag
+from ..words import counted
 from .usage import parse
 
 
@@ -38,6 +39,7 @@ def main(arguments: list[str]) -> None:
     trained = read_trained(RunDirectory(asked.run), data_dir=asked.data_dir)
     if not (isinstance(trained.experiment, VAE) and isinstance(trained.data, Images)):
         raise UserError(f"{asked.run} is a {trained.experiment.title}: only a vae can generate")
-    title = f"{trained.experiment.title} on {trained.data.name}, after {trained.epoch} epochs"
+    after = f"after {counted(trained.epoch, 'epoch')}"
+    title = f"{trained.experiment.title} on {trained.data.name}, {after}"
     draw_generated(trained.graph, trained.data, asked.out, seed=asked.seed, title=title)
     print(f"wrote {asked.out}")

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..errors import UserError
+from ..errors import UsageError, UserError
 
 if TYPE_CHECKING:
     from ..training import Devices
@@ -34,7 +34,7 @@ class Hardware:
         from ..training import Devices
 
         if self.devices < 1:
-            raise UserError(f"--devices must be 1 or more, not {self.devices}")
+            raise UsageError(f"--devices must be 1 or more, not {self.devices}")
         self._divide_cpu()
         self._with_environment()._join()
         return Devices.first(self.devices)
@@ -56,11 +56,11 @@ class Hardware:
     def _join(self) -> None:
         if self.coordinator is None:
             if self.processes is not None or self.process is not None:
-                raise UserError("several processes need a --coordinator HOST:PORT, or `auto`")
+                raise UsageError("several processes need a --coordinator HOST:PORT, or `auto`")
             return
         automatic = self.coordinator == "auto"
         if not automatic and not re.fullmatch(r".+:\d+", self.coordinator):
-            raise UserError(f"--coordinator must be HOST:PORT or auto, not {self.coordinator}")
+            raise UsageError(f"--coordinator must be HOST:PORT or auto, not {self.coordinator}")
         from ..training import hosts
 
         print(f"waiting for all processes to meet at {self.coordinator}", flush=True)

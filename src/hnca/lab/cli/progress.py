@@ -51,7 +51,10 @@ class EpochLines:
         facts = [f"{split} {entry[name]:.4g}" for split, name in names if name in entry]
         facts.append(f"variance {entry['gradient_variance']:.1e}")
         facts.append(f"{self._steps / entry['seconds']:.0f} steps/s")
-        return "  ".join([*facts, f"left {clock(left)}"])
+        facts.append(f"left {clock(left)}")
+        if entry["epoch"] == self._epochs and not any(name.startswith("test_") for name in entry):
+            facts.append("(the last test is running)")
+        return "  ".join(facts)
 
 
 class Silence(EpochLines):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ..settings import Flag
+from ..words import counted
 from .usage import parse
 
 
@@ -43,6 +44,8 @@ def main(arguments: list[str]) -> None:
         print(line)
     complete = sum(run.complete for run in collection.runs)
     total = len(collection.runs) + len(collection.duplicates) + len(collection.damaged)
-    print(f"{complete} of {total} runs are complete" + (", and in the means" if complete else ""))
+    are = "is" if total == 1 else "are"
+    means = ", and in the means" if complete else ""
+    print(f"{complete:,} of {counted(total, 'run')} {are} complete{means}")
     print(f"page    {asked.out / 'index.html'}\nfigures {asked.out / 'figures'}")
     print(f"csv     {asked.out / 'results.csv'}")

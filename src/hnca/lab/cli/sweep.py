@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-from ..errors import UserError
+from ..errors import UsageError, UserError
 from ..settings import Flag
 from ..sweep import (
     ENGINES,
@@ -28,6 +28,7 @@ from ..sweep import (
     runs_of,
 )
 from ..training.signals import Interrupted, StopRequest, listening
+from ..words import counted
 from .progress import clock
 from .sweep_table import EventLines, display
 from .usage import parse, program
@@ -45,7 +46,10 @@ Plans:
 {plans}
 
 or a TOML file of your own, as in:
-  [[grid]]
+  [settings]                            # what all grids share, if anything; directories of
+  dataset = "glyphs"                    # runs do not tell it
+
+  [[grid]]                              # one or more
   task = "bandit"
   layers = [1, 2]                       # a list is multiplied out,
   estimator = ["hnca", "reinforce"]     # and so is this one
@@ -100,15 +104,19 @@ def main(arguments: list[str]) -> None:
     about = ABOUT.format(plans=listed(built_in()), engines=listed(engines))
     asked = parse(Sweep, "hnca sweep", arguments or ["--help"], description=about)
     plan = read_plan(asked.plan, say)
-    named = runs_of(plan.experiments, asked.epochs, plan.usual, say)
+    out = asked.out or _usual_out(asked.plan, plan.name)
+    named = runs_of(plan.experiments, asked.epochs, plan.usual, say, out)
     wanted = narrowed(named, asked.seeds, asked.only)
     runs = [run._replace(experiment=run.experiment.located()) for run in wanted]
     place = Workplace(
-        asked.out or _usual_out(asked.plan, plan.name),
+        out,
         asked.data_dir and asked.data_dir.expanduser().absolute(),
         (asked.engine, asked.workers, asked.address),
     )
-    check_engine(*place.engine)
+    try:
+        check_engine(*place.engine)
+    except UserError as error:  # all of it comes from the command line
+        raise UsageError(str(error)) from None
     if asked.dry_run:
         _list(runs, place)
     else:
@@ -129,10 +137,6 @@ def _usual_out(asked: str, name: str) -> Path:
             "rename it, or choose another --out"
         )
     return out
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 class Workplace(NamedTuple):
@@ -168,12 +172,12 @@ def _list(runs: list[PlannedRun], place: Workplace) -> None:
     left = [
         (run, max(0, run.experiment.epochs - there.epochs)) for run, there in found if there.open
     ]
-    say(f"{_counted(len(runs), 'run')} in {place.out}, {len(left):,} to do")
+    say(f"{counted(len(runs), 'run')} in {place.out}, {len(left):,} to do")
     if left:
         say(f"that takes {_estimate(runs, left, place)}")
     if unusable := [there.why for _, there in found if there.state == "unusable"]:
         raise UserError(
-            f"{len(unusable):,} of {_counted(len(runs), 'run')} cannot be done: {unusable[0]}"
+            f"{len(unusable):,} of {counted(len(runs), 'run')} cannot be done: {unusable[0]}"
         )
 
 
@@ -190,7 +194,7 @@ def _estimate(runs: list[PlannedRun], left: list[tuple[PlannedRun, int]], place:
     finally:
         engine.close(at_once=True)
     took = "who knows how long" if seconds is None else f"about {clock(seconds)}"
-    return f"{took} on {_counted(workers, f'{place.engine[0]} worker')}"
+    return f"{took} on {counted(workers, f'{place.engine[0]} worker')}"
 
 
 def _sweep(runs: list[PlannedRun], place: Workplace, command: str) -> None:
@@ -198,11 +202,11 @@ def _sweep(runs: list[PlannedRun], place: Workplace, command: str) -> None:
     out = place.out
     todo = [run for run, there in place.look(runs) if there.state != "done"]
     todo.sort(key=lambda run: run.experiment.seed)  # all programs are compiled by the first seeds
-    say(f"{_counted(len(runs), 'run')}, {len(todo):,} to do, in {out}")
+    say(f"{counted(len(runs), 'run')}, {len(todo):,} to do, in {out}")
     failed = _do(todo, place, len(runs) - len(todo), command) if todo else {}
     for run, message in failed.items():
         print(f"failed: {run.name}: {message}")
-    print(f"{len(runs) - len(failed):,} of {_counted(len(runs), 'run')} done. What came of them:")
+    print(f"{len(runs) - len(failed):,} of {counted(len(runs), 'run')} done. What came of them:")
     print(f"  {program()} report {shlex.quote(str(out))} -o {shlex.quote(str(out / 'report'))}")
     if failed:
         raise SystemExit(1)
@@ -223,7 +227,7 @@ def _do(
             finally:
                 done += len(scheduler.done)
     except (Interrupted, KeyboardInterrupt) as reason:
-        finished = f"{done:,} of {_counted(done_before + len(todo), 'run')}"
+        finished = f"{done:,} of {counted(done_before + len(todo), 'run')}"
         say(f"Stopped with {finished} done. Go on with:\n  {command}")
         code = reason.exit_code if isinstance(reason, Interrupted) else 130
         raise SystemExit(code) from None

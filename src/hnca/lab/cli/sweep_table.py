@@ -95,12 +95,14 @@ class EventTable(EventLines):
         self._live.update(Group(rows, counts), refresh=True)
 
     def _facts(self, run: PlannedRun) -> str:
-        """The last value of the objective."""
+        """The last value of the objective, and whether there is more to come."""
         name, latest = f"train_{run.experiment.measure}", self._outlook.latest(run)
         if not latest:
             return "compiling, or in its first epoch"
         value = latest.get(name)
-        return f"{name} {value:.4g}" if isinstance(value, float) else ""
+        facts = f"{name} {value:.4g}" if isinstance(value, float) else ""
+        last = self._outlook.epochs(run) == run.experiment.epochs
+        return f"{facts}  its last test" if last else facts
 
 
 def display(scheduler: Scheduler, out: Path, done_before: int) -> EventLines:

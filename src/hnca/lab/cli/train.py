@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ..errors import UsageError
 from ..experiments import (
     EXPERIMENTS,
     AbstractExperiment,
@@ -16,8 +17,9 @@ from ..experiments import (
     run_name,
 )
 from ..settings import Flag
+from ..words import counted
 from .hardware import Hardware
-from .usage import UsageError, menu, parse_given, program
+from .usage import menu, parse_given, program
 
 if TYPE_CHECKING:
     from ..training import Devices, RunDirectory
@@ -65,10 +67,12 @@ class RunOptions:
     def runs(self, experiment: AbstractExperiment) -> dict[Path, AbstractExperiment]:
         """What to run, by its directory."""
         usual = experiment.presets[self.preset] if self.preset else {}
+        place = Path("runs")
         if self.seeds is None:
-            return {self.out or Path("runs") / run_name(experiment, usual): experiment}
+            return {self.out or place / run_name(experiment, usual, place): experiment}
+        place = self.out or place
         seeded = [replace(experiment, seed=seed) for seed in self.seeds]
-        return {(self.out or Path("runs")) / run_name(each, usual): each for each in seeded}
+        return {place / run_name(each, usual, place): each for each in seeded}
 
 
 def _train(task: str, arguments: list[str]) -> None:
@@ -104,6 +108,7 @@ def parse_settings(
         arguments,
         kind.__doc__ or "",
         kind.presets,
+        {"estimator": kind().estimators},
     )
     options = RunOptions(**given)
     if options.preset is not None and options.preset not in kind.presets:
@@ -155,9 +160,9 @@ def run(
 def _results(directory: "RunDirectory", summary: dict[str, Any]) -> str:
     from .progress import clock
 
-    final = summary["final"]
+    final, epochs = summary["final"], counted(summary["epochs"], "epoch")
     facts = [f"{k} {v:.4g}" for k, v in final.items() if k.startswith(("train_", "test_"))]
     return (
-        f"{summary['epochs']} epochs in {clock(summary['seconds'])}: {', '.join(facts)}\n"
+        f"{epochs} in {clock(summary['seconds'])}: {', '.join(facts)}\n"
         f"curves      {directory.curves}\ncheckpoint  {directory.checkpoints}"
     )

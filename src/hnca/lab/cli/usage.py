@@ -12,14 +12,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from ..errors import UserError
+from ..errors import UsageError, UserError
 from ..settings import Setting, from_text, kind_of, settings_of
 
 Presets = Mapping[str, Mapping[str, Any]]  # settings that are other defaults, by the preset's name
-
-
-class UsageError(UserError):
-    """A command line that does not parse."""
 
 
 def program() -> str:
@@ -62,9 +58,11 @@ def parse_given(
     arguments: list[str],
     description: str,
     presets: Presets = MappingProxyType({}),
+    choices: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[dict[str, Any]]:
     """For each of the dataclasses, the fields that the command line gives, and no others: what it
-    leaves open is up to the caller, who may have other defaults than the class."""
+    leaves open is up to the caller, who may have other defaults than the class. Help lists the
+    `choices` of a setting."""
     parser = _Parser(
         prog=prog,
         description=description,
@@ -76,7 +74,7 @@ def parse_given(
     for target, settings in groups.items():
         group = parser.add_argument_group(_heading(target)) if len(groups) > 1 else parser
         for setting in settings:
-            _add(group, setting, presets)
+            _add(group, setting, _help(setting, presets, choices.get(setting.name, ())))
     given = vars(parser.parse_args(arguments))
     return [
         {setting.name: given[setting.name] for setting in settings if setting.name in given}
@@ -104,10 +102,10 @@ def _heading(target: type) -> str:
     return (target.__doc__ or target.__name__).partition(".")[0].partition(";")[0].strip()
 
 
-def _add(group: Any, setting: Setting, presets: Presets) -> None:
+def _add(group: Any, setting: Setting, words: str) -> None:
     """A flag, or a place in the line, for a setting."""
     kind, flag = kind_of(setting.single), setting.flag
-    options: dict[str, Any] = {"help": _help(setting, presets).replace("%", "%%")}
+    options: dict[str, Any] = {"help": words.replace("%", "%%")}
     if setting.single is bool:
         action = argparse.BooleanOptionalAction
         group.add_argument(setting.spelled, action=action, **options)
@@ -136,13 +134,14 @@ def _typed(setting: Setting, text: str) -> Any:
         raise UsageError(str(error)) from None
 
 
-def _help(setting: Setting, presets: Presets) -> str:
-    """What the setting is, and its defaults where they say anything."""
+def _help(setting: Setting, presets: Presets, choices: Sequence[str]) -> str:
+    """What the setting is, what it can be, and its defaults where they say anything."""
     others = {name: other[setting.name] for name, other in presets.items() if setting.name in other}
     silent = (None, (), MISSING)
     defaults = [] if setting.default in silent else [f"default: {_shown(setting.default)}"]
     defaults += [f"{name}: {_shown(value)}" for name, value in others.items()]
-    return setting.about + (f" ({'; '.join(defaults)})" if defaults else "")
+    listed = f" One of {', '.join(choices)}." if choices else ""
+    return setting.about + listed + (f" ({'; '.join(defaults)})" if defaults else "")
 
 
 def _shown(value: Any) -> str:

@@ -24,4 +24,5 @@ from .tasks import run_name as run_name
 from .tasks import short_task as short_task
 from .tasks import source_of as source_of
 from .tasks import task_of as task_of
+from .tasks import whole_name as whole_name
 from .vae import VAE as VAE

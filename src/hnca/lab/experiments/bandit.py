@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from ...estimators import AbstractEstimator
 from ...graph import Graph
 from ...models import bandit_policy, conv_policy
+from ..data import Dataset
 from ..errors import UserError
 from .base import Step
 from .images import AbstractImageExperiment, Images, pixels_of
@@ -20,6 +21,11 @@ class AbstractBandit(AbstractImageExperiment):
     """A policy that is rewarded with 1 for the label of the image, with 0 for any other."""
 
     measure: ClassVar[str] = "accuracy"
+
+    def images(self, dataset: Dataset) -> Images:
+        if dataset.classes < 2:
+            raise UserError(f"{dataset.name} has one class: a bandit needs two or more to choose")
+        return super().images(dataset)
 
     def step(self, rows: dict[str, Array], key: PRNGKeyArray) -> Step:
         right = lambda sample: sample["action"] == rows["label"]

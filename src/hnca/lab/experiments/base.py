@@ -19,7 +19,7 @@ from ...estimators import REGISTRY, AbstractEstimator, make_estimator
 from ...exact import World
 from ...graph import Graph
 from ...optimizers import maximize
-from ..errors import UserError
+from ..errors import UsageError, UserError
 
 Say = Callable[[str], None]  # tells the user a line
 
@@ -95,7 +95,7 @@ class AbstractExperiment(ABC):
     and the machine. To be written: `data`, `graph`, `step` and `test`."""
 
     estimator: str = "hnca+baseline"
-    """How the gradient is estimated. A wrong name lists the right ones."""
+    """How the gradient is estimated."""
     epochs: int = 100
     """How often to go through the training data. A finished run goes on when this is raised."""
     seed: int = 0
@@ -157,6 +157,11 @@ class AbstractExperiment(ABC):
         """Why the method cannot do this experiment, if it cannot."""
         return None
 
+    @property
+    def estimators(self) -> list[str]:
+        """The names of the methods that can do this experiment."""
+        return [name for name in REGISTRY if not self.objection(make_estimator(name))]
+
     def located(self) -> "AbstractExperiment":
         """The same, with whole paths: workers may have been started elsewhere."""
         return self
@@ -164,13 +169,12 @@ class AbstractExperiment(ABC):
     def check(self) -> None:
         """Refuses settings that make no sense, before anything is done."""
         if self.estimator not in REGISTRY:
-            fit = [name for name in REGISTRY if not self.objection(make_estimator(name))]
-            known = ", ".join(fit)
-            raise UserError(f"unknown estimator '{self.estimator}': choose one of {known}")
+            known = ", ".join(self.estimators)
+            raise UsageError(f"unknown estimator '{self.estimator}': choose one of {known}")
         if objection := self.objection(self.make_estimator()):
-            raise UserError(f"estimator '{self.estimator}' {objection}")
+            raise UsageError(f"estimator '{self.estimator}' {objection}")
         if not 0 <= self.seed < 2**32:
-            raise UserError(f"--seed must be from 0 to {2**32 - 1}, not {self.seed}")
+            raise UsageError(f"--seed must be from 0 to {2**32 - 1}, not {self.seed}")
         self.check_positive(*POSITIVE)
 
     def check_positive(self, *names: str) -> None:
@@ -178,7 +182,7 @@ class AbstractExperiment(ABC):
         for name in names:
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
-                raise UserError(f"--{name.replace('_', '-')} must be above 0, not {value}")
+                raise UsageError(f"--{name.replace('_', '-')} must be above 0, not {value}")
 
     def make_estimator(self) -> AbstractEstimator:
         """The method, in the paper's settings."""

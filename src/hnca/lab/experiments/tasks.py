@@ -25,6 +25,7 @@ EXPERIMENTS: dict[str, type[AbstractExperiment]] = {
     "conv-bandit": ConvBandit,
     "vae": VAE,
 }
+LONGEST = 72  # letters of a run's name
 APART = ("epochs", "updates", "seed", "dataset")  # told at the end of a name, or no other run
 
 
@@ -90,9 +91,29 @@ def experiment_from(
     return from_record(kind, config["settings"])
 
 
-def run_name(experiment: AbstractExperiment, usual: Mapping[str, Any] = {}) -> str:
+def run_name(
+    experiment: AbstractExperiment, usual: Mapping[str, Any] = {}, place: Path | None = None
+) -> str:
     """The title, every other setting that is not usual, the data and the seed. Fit for a directory.
-    What `usual` does not say is usual if it is the paper's."""
+    What `usual` does not say is usual if it is the paper's. What would be too long is cut, and a
+    digest of the whole tells it apart; unless `place` has a run of the whole name, from before
+    names were cut."""
+    settings, data, seed = _name_parts(experiment, usual)
+    whole = "-".join(filter(None, [settings, data, seed]))
+    if len(whole) <= LONGEST or (place and os.path.isdir(place / whole)):
+        return whole
+    digest = hashlib.sha256(os.fsencode(f"{settings}/{data}")).hexdigest()[:8]
+    end = "-".join(filter(None, [digest, data[:16], seed]))
+    return f"{settings[: LONGEST - len(end) - 1]}-{end}"
+
+
+def whole_name(experiment: AbstractExperiment) -> str:
+    """With every setting that is not the paper's, however long that is."""
+    return "-".join(filter(None, _name_parts(experiment, {})))
+
+
+def _name_parts(experiment: AbstractExperiment, usual: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The title with the settings, the data, and the seed."""
     goes_without_saying = vars(type(experiment)()) | dict(usual)
     silent = {*APART, *experiment.told}
     told = [
@@ -100,8 +121,7 @@ def run_name(experiment: AbstractExperiment, usual: Mapping[str, Any] = {}) -> s
         for name, value in vars(experiment).items()
         if name not in silent and value != goes_without_saying[name]
     ]
-    parts = [experiment.title, *told, experiment.data_name, str(experiment.seed)]
-    return "-".join(part for part in parts if part)
+    return "-".join([experiment.title, *told]), experiment.data_name, str(experiment.seed)
 
 
 def _found(file: str, base: Path | None) -> Path:

@@ -11,7 +11,7 @@ from ...bounds import multi_sample_bound
 from ...estimators import ARM, HNCA, AbstractEstimator, DisARM, StraightThrough
 from ...graph import Graph
 from ...models import hierarchical_vae
-from ..errors import UserError
+from ..errors import UsageError
 from .base import Step
 from .images import AbstractImageExperiment, Images, pixels_of
 
@@ -108,9 +108,9 @@ class VAE(AbstractImageExperiment):
         super().check()
         self.check_positive("layers", "eval_samples")
         if not self.units or min(self.units) < 1:
-            raise UserError("--units must be one or more sizes, each 1 or more")
+            raise UsageError("--units must be one or more sizes, each 1 or more")
         if self.layers is not None and len(self.sizes) != self.layers:
             given = f"--layers {self.layers}, but {len(self.units)} --units"
-            raise UserError(f"{given}: give one size, or one for each layer")
+            raise UsageError(f"{given}: give one size, or one for each layer")
         if self.categories < 2:
-            raise UserError(f"--categories must be 2 or more, not {self.categories}")
+            raise UsageError(f"--categories must be 2 or more, not {self.categories}")

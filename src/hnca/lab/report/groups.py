@@ -2,16 +2,19 @@
 methods for one network, one data set and one length of training."""
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .labels import ABLATIONS, VARIANCE, color, epochs, rank, said
+from ..words import counted
+from .labels import ABLATIONS, VARIANCE, color, possible, rank, said
 from .record import Curve, RunRecord, identity
 
 CONFIDENCE = 0.95
+BANDED = 3  # seeds that make a band
 LEAST = 1e-45  # what has no variance still has a place on a logarithmic axis
 
 
@@ -55,6 +58,10 @@ class MeanCurve(NamedTuple):
     epochs: np.ndarray  # [E]
     mean: np.ndarray  # [E]
     half: np.ndarray | None  # [E]; a single run has none
+    seeds: np.ndarray  # [S, E]: what the mean is of
+    band: tuple[np.ndarray, np.ndarray] | None = None
+    """Its edges [E], no further than is possible. None of fewer than `BANDED` seeds: the interval
+    of two reaches six times as far as they differ, so the two themselves are drawn."""
 
 
 @dataclass
@@ -93,7 +100,16 @@ class Group:
         curves = [run.curves[metric] for run in self.runs]
         epochs = reduce(np.intersect1d, [curve.epochs for curve in curves])
         values = np.stack([scaled(metric, curve, epochs) for curve in curves])
-        return MeanCurve(epochs, *band(values))
+        mean, half = band(values)
+        if len(values) < BANDED:
+            return MeanCurve(epochs, mean, half, values)
+        edges = np.clip((mean - half, mean + half), *possible(metric))
+        return MeanCurve(epochs, mean, half, values, (edges[0], edges[1]))
+
+    def elapsed(self, epochs: np.ndarray) -> np.ndarray:
+        """Seconds from the start to the end of each of these epochs, tests included: the mean over
+        the complete runs."""
+        return np.mean([run.elapsed[epochs - 1] for run in self.runs], axis=0)
 
     def final(self, metric: str) -> Interval | None:
         """The mean of a metric's last value over the complete runs, if they have it."""
@@ -126,8 +142,9 @@ class Panel:
     def title(self) -> str:
         """What all of its groups have in common, in a few words."""
         key = self.key
-        layers = f"{key.layers} layer{'s' if key.layers > 1 else ''}" if key.layers else ""
-        return ", ".join(filter(None, [key.task, layers, self.data, epochs(key.epochs)]))
+        layers = counted(key.layers, "layer") if key.layers else ""
+        length = counted(key.epochs, "epoch")
+        return ", ".join(filter(None, [key.task, layers, self.data, length]))
 
 
 def panels_of(runs: list[RunRecord]) -> list[Panel]:
@@ -171,16 +188,24 @@ def _order(key: PanelKey) -> tuple:
 
 def _name_groups(panel: Panel) -> None:
     """Labels, an order, and numbers for those of the same colour."""
-    names = dict.fromkeys(name for group in panel.groups for name in group.settings)
-    values = {name: [repr(group.settings.get(name)) for group in panel.groups] for name in names}
-    usual = {name: _usual(values[name]) for name in names}
-    for group in panel.groups:
-        group.label = _label(group, usual)
+    for group, label in zip(panel.groups, labels(panel.groups, brief=True), strict=True):
+        group.label = label
     panel.groups.sort(key=lambda group: (rank(group.method), group.ablated, group.label))
     count: dict[str, int] = defaultdict(int)
     for group in panel.groups:
         group.variant = count[color(group.method)]
         count[color(group.method)] += 1
+
+
+def labels(groups: Sequence[Group], brief: bool = False) -> list[str]:
+    """For each group its method, and every setting in which they differ; but for epochs and layers,
+    if known, which titles and columns tell. In brief, what more than half of them have in common
+    goes without saying."""
+    apart = {"epochs", "layers"} if all(group.any.layers for group in groups) else {"epochs"}
+    names = dict.fromkeys(name for group in groups for name in group.settings if name not in apart)
+    values = {name: [repr(group.settings.get(name)) for group in groups] for name in names}
+    usual = {name: _usual(each, brief) for name, each in values.items()}
+    return [_label(group, usual) for group in groups]
 
 
 def _label(group: Group, usual: dict[str, str | None]) -> str:
@@ -195,7 +220,8 @@ def _label(group: Group, usual: dict[str, str | None]) -> str:
     return ", ".join([group.method, *filter(None, words)])
 
 
-def _usual(values: list[str]) -> str | None:
-    """What more than half of them are, which goes without saying."""
+def _usual(values: list[str], brief: bool) -> str | None:
+    """What all of them are; in brief, more than half."""
     [(value, count)] = Counter(values).most_common(1)
-    return value if 2 * count > len(values) else None
+    enough = len(values) // 2 + 1 if brief else len(values)
+    return value if count >= enough else None

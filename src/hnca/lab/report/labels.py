@@ -10,47 +10,54 @@ VARIANCE = "gradient_variance"
 
 
 class Metric(NamedTuple):
-    """How a metric is written."""
+    """How a metric is written, and which values are possible."""
 
     words: str
     decimals: int  # in tables
     beside: int  # decimals beside a curve, where there is less room
+    least: float = -math.inf
+    most: float = math.inf
 
 
 METRICS = {
-    "train_accuracy": Metric("training accuracy", 4, 3),
-    "test_accuracy": Metric("test accuracy", 4, 3),
-    "train_elbo": Metric("training ELBO", 2, 1),
-    "test_elbo": Metric("test ELBO", 2, 1),
-    "test_bound": Metric("test bound", 2, 1),
+    "train_accuracy": Metric("training accuracy", 4, 3, 0.0, 1.0),
+    "test_accuracy": Metric("test accuracy", 4, 3, 0.0, 1.0),
+    "train_elbo": Metric("training ELBO", 2, 1, most=0.0),
+    "test_elbo": Metric("test ELBO", 2, 1, most=0.0),
+    "test_bound": Metric("test bound", 2, 1, most=0.0),
     VARIANCE: Metric("ln variance", 2, 2),
+    "active_units": Metric("active units", 2, 2, 0.0),
 }
 SIGNIFICANT = 4  # digits of other metrics
 SPLITS = {"train": "training", "test": "test"}
 
-# The paper's six methods stay apart in every kind of colour blindness; all are legible as text on
-# white. Runs of the same method are told apart by their dashes.
+# They stay apart in every kind of colour blindness, and are legible on white: chosen by a search
+# for the largest least distance. Runs of the same method are told apart by their dashes.
 COLORS = {
     "hnca": "#1144dd",
     "hnca+baseline": "#009977",
+    "hnca+loo": "#8787d2",
+    "hnca+learned": "#69690f",
     "reinforce": "#770000",
     "reinforce+baseline": "#bb8800",
-    "loo": "#e022b8",
-    "loo-independent": "#bb4499",
-    "disarm": "#552266",
-    "arm": "#8855cc",
-    "straight-through": "#778844",
-    "local-expectation": "#445566",
+    "reinforce+learned": "#873c69",
+    "loo": "#f05a96",
+    "loo-independent": "#c300a5",
+    "disarm": "#5a0087",
+    "arm": "#b45aff",
+    "straight-through": "#e1003c",
+    "local-expectation": "#0f3c3c",
 }
-OTHER = "#444444"
+OTHER = "#777777"
 DASHES = ((), (6, 2), (2, 2), (8, 2, 2, 2), (8, 2, 2, 2, 2, 2))  # of the first variant, the second
 MARKS = ("—", "- -", "···", "- ·", "- ··")  # the same, where there is no room for a line
 
 
 def words(metric: str) -> str:
-    """What a metric is called on the page."""
-    if metric.startswith(f"{VARIANCE}/"):
-        return f"ln variance, {metric.partition('/')[2]}"
+    """What a metric is called on the page; that of a layer is called `NAME/LAYER`."""
+    metric, _, layer = metric.partition("/")
+    if layer:
+        return f"{words(metric)}, {layer}"
     if metric in METRICS:
         return METRICS[metric].words
     split, _, measure = metric.partition("_")
@@ -66,10 +73,16 @@ def objective_words(measure: str) -> str:
 
 def decimals(metric: str, value: float, beside: bool = False) -> int:
     """How many of them to write, in a table or beside a curve."""
-    if metric in METRICS:
-        return METRICS[metric].beside if beside else METRICS[metric].decimals
+    if known := METRICS.get(metric.partition("/")[0]):
+        return known.beside if beside else known.decimals
     before = math.floor(math.log10(abs(value))) + 1 if value else 1  # digits before the point
     return min(max(SIGNIFICANT - before, 0), 12)
+
+
+def possible(metric: str) -> tuple[float, float]:
+    """The least and the most that a metric can be."""
+    known = METRICS.get(metric.partition("/")[0])
+    return (known.least, known.most) if known else (-math.inf, math.inf)
 
 
 def said(name: str, value: Any) -> str:
@@ -84,11 +97,6 @@ def shown(value: Any) -> str:
     if isinstance(value, tuple | list):
         return " x ".join(map(str, value))
     return "default" if value is None else str(value)
-
-
-def epochs(count: int) -> str:
-    """So many epochs."""
-    return f"{count} epoch{'' if count == 1 else 's'}"
 
 
 def rank(method: str) -> int:

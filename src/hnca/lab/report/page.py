@@ -18,8 +18,8 @@ from ..files import move_directory, write_figure, write_whole
 from . import tables
 from .figures import Drawing, draw_figure, drawings
 from .groups import Group, MeanCurve, Panel, panels_of, scaled
-from .labels import color, dashes, objective_words, words
-from .reading import Collection
+from .labels import color, dashes, decimals, objective_words, words
+from .reading import Collection, Duplicate
 from .record import RunRecord
 
 MANIFEST = ".hnca-report"  # names what belongs to a report: nothing else is ever deleted
@@ -27,8 +27,9 @@ POINTS = 240  # of a curve, at most
 HIDDEN = ("epoch", "step", "seconds")
 CODE = ("style.css", "curves.js", "sorting.js")
 CAPTION = (
-    "on the left the {} while training, dotted where there is a solid line for the test{}; "
-    "on the right the natural logarithm of the mean gradient variance. Last values stand beside."
+    "{} by epochs, thin while training and thick in tests{}; the natural logarithm of the mean "
+    "gradient variance; and {} by seconds, which compare on one machine only{}. The last values of "
+    "training stand beside."
 )
 
 
@@ -48,6 +49,8 @@ def write_report(
         figure = draw_figure(drawing)
         for ending, dpi in ((".png", 130), (".pdf", 300)):
             write_figure(aside / "figures" / f"{drawing.name}{ending}", figure, dpi=dpi)
+        narrow = aside / "figures" / f"{drawing.name}-narrow.png"
+        write_figure(narrow, draw_figure(drawing, narrow=True), dpi=150)
     write_whole(aside / "results.csv", tables.spreadsheet(collection).encode())
     write_whole(aside / "index.html", page(collection, panels, figures, aside, out).encode())
     names = sorted(path.relative_to(aside).as_posix() for path in _files_in(aside))
@@ -60,7 +63,7 @@ def check_place(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file: choose another -o")
     try:
-        known = {out / name for name in (out / MANIFEST).read_text().split("\n")}
+        known = {out / name for name in (out / MANIFEST).read_text("utf-8").split("\n")}
     except FileNotFoundError:
         known = set()
     strangers = sorted(_files_in(out) - known - {out / MANIFEST}) if out.exists() else []
@@ -79,6 +82,7 @@ class Picture(NamedTuple):
     title: str
     about: str
     png: str  # base64
+    narrow: str  # the same, for a narrow screen
 
 
 def page(
@@ -93,7 +97,7 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    code = {name: (files("hnca.lab.report") / "templates" / name).read_text() for name in CODE}
+    code = {name: _template(name) for name in CODE}
     return environment.get_template("page.html").render(
         code=code,
         count=_counts(collection),
@@ -106,10 +110,14 @@ def page(
         figures=[_picture(aside, drawing) for drawing in figures],
         bounds=tables.bounds_table(panels),
         finals=tables.final_tables(panels),
-        runs=tables.runs_table(collection, out),
+        runs=tables.runs_table(collection, panels, out),
         settings=tables.settings_tables(panels),
         versions=tables.versions_table(collection.runs),
     )
+
+
+def _template(name: str) -> str:
+    return (files("hnca.lab.report") / "templates" / name).read_text("utf-8")
 
 
 def attention(collection: Collection) -> list[str]:
@@ -118,8 +126,17 @@ def attention(collection: Collection) -> list[str]:
     return [
         *(f"{path}: damaged: {reason}" for path, reason in collection.damaged),
         *(f"{run.path}: unfinished: {run.progress}" for run in unfinished),
-        *(f"{run.path}: duplicate of {other.path}" for run, other in collection.duplicates),
+        *map(_duplicate, collection.duplicates),
     ]
+
+
+def _duplicate(each: Duplicate) -> str:
+    words = f"{each.run.path}: duplicate of {each.instead.path}"
+    if each.disagreement:
+        words += (
+            f", with DIFFERENT results, though settings and seed are the same: {each.disagreement}"
+        )
+    return words
 
 
 def _counts(collection: Collection) -> dict[str, Any]:
@@ -129,10 +146,17 @@ def _counts(collection: Collection) -> dict[str, Any]:
 
 
 def _picture(aside: Path, drawing: Drawing) -> Picture:
-    png = base64.b64encode((aside / "figures" / f"{drawing.name}.png").read_bytes()).decode()
+    png, narrow = (
+        base64.b64encode((aside / "figures" / f"{drawing.name}{ending}.png").read_bytes()).decode()
+        for ending in ("", "-narrow")
+    )
     cut = ", on an axis that leaves out the first 5% of epochs" if drawing.cut else ""
-    about = CAPTION.format(objective_words(drawing.measure), cut)
-    return Picture(drawing.name, drawing.title, about, png)
+    what = objective_words(drawing.measure)
+    runs = [run for row in drawing.rows for group in row.groups for run in group.runs]
+    machines = dict.fromkeys(run.machine for run in runs if run.machine)
+    where = f" (here: {' / '.join(machines)})" if machines else ""
+    about = CAPTION.format(what, cut, what, where)
+    return Picture(drawing.name, drawing.title, about, png, narrow)
 
 
 # The curves to explore: in as few digits and points as can be seen
@@ -144,15 +168,17 @@ def curves_data(panels: list[Panel]) -> list[dict[str, Any]]:
 
 
 def _metrics(panel: Panel) -> list[dict[str, Any]]:
-    """In the order of the page's menu: the objective first."""
+    """In the order of the page's menu: the objective first, then as they were written, which is
+    the order of the network's layers."""
     runs = [run for group in panel.groups for run in group.runs + group.unfinished]
-    names = {name for run in runs for name in run.curves if name not in HIDDEN}
+    names = dict.fromkeys(name for run in runs for name in run.curves if name not in HIDDEN)
     first = [f"train_{panel.key.measure}", f"test_{panel.key.measure}", "test_bound"]
-    order = sorted(names, key=lambda name: ([*first, name].index(name), name))
+    order = sorted(names, key=lambda name: [*first, name].index(name))
     metrics = []
     for name in order:
         lines = [line for group in panel.groups for line in _lines(group, name)]
-        metrics.append({"name": words(name), "lines": lines})
+        most = max((abs(value) for line in lines for value in line["mean"]), default=0.0)
+        metrics.append({"name": words(name), "decimals": decimals(name, most), "lines": lines})
     return metrics
 
 
@@ -160,7 +186,8 @@ def _lines(group: Group, metric: str) -> list[dict[str, Any]]:
     """The mean of the complete runs, and every unfinished run by itself."""
     lines = []
     if curve := group.curve(metric):
-        lines.append(_line(group, group.label, len(group.runs), curve))
+        seconds = group.elapsed(curve.epochs)
+        lines.append(_line(group, group.label, curve, seconds))
     for run in group.unfinished:
         if metric in run.curves:
             lines.append(_unfinished(group, run, metric))
@@ -170,20 +197,26 @@ def _lines(group: Group, metric: str) -> list[dict[str, Any]]:
 def _unfinished(group: Group, run: RunRecord, metric: str) -> dict[str, Any]:
     curve = run.curves[metric]
     label = f"{group.label}, seed {run.seed} (unfinished: {run.progress})"
-    line = _line(group, label, 1, MeanCurve(curve.epochs, scaled(metric, curve), None))
-    return line | {"thin": True}
+    values = scaled(metric, curve)
+    alone = MeanCurve(curve.epochs, values, None, values[None])
+    return _line(group, label, alone, run.elapsed[curve.epochs - 1]) | {"thin": True}
 
 
-def _line(group: Group, label: str, seeds: int, curve: MeanCurve) -> dict[str, Any]:
-    kept = thinned(len(curve.epochs))
+def _line(group: Group, label: str, curve: MeanCurve, seconds: np.ndarray) -> dict[str, Any]:
+    """Where there is no band, the seeds themselves, if there are several."""
+    kept, count = thinned(len(curve.epochs)), len(curve.seeds)
+    each = curve.seeds if count > 1 and curve.band is None else ()
     return {
         "label": label,
-        "seeds": seeds,
+        "seeds": count,
         "color": color(group.method),
         "dashes": dashes(group.variant),
         "epochs": curve.epochs[kept].tolist(),
+        "seconds": _rounded(seconds[kept]),
         "mean": _rounded(curve.mean[kept]),
         "half": None if curve.half is None else _rounded(curve.half[kept]),
+        "band": curve.band and [_rounded(edge[kept]) for edge in curve.band],
+        "each": [_rounded(values[kept]) for values in each],
     }
 
 

@@ -6,8 +6,9 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from ..experiments import VAE
-from .groups import Group, Interval, Panel, interval
-from .labels import ABLATIONS, epochs, rank, said
+from ..words import counted
+from .groups import Group, Interval, Panel, interval, labels
+from .labels import ABLATIONS, rank, said
 
 
 class PublishedBounds(NamedTuple):
@@ -26,7 +27,7 @@ class PublishedBounds(NamedTuple):
 @cache
 def published_bounds() -> PublishedBounds:
     """As they stand in the paper."""
-    record = tomllib.loads((files("hnca.lab.report") / "paper.toml").read_text())
+    record = tomllib.loads((files("hnca.lab.report") / "paper.toml").read_text("utf-8"))
     table: dict[str, Any] = record["bounds"]
     values: dict[tuple[str, int | None], Interval] = {
         (method, int(layers)): Interval(row[layers][0], row[layers][1], table["seeds"])
@@ -61,6 +62,11 @@ class Comparison(NamedTuple):
     differences: list[str]  # between our settings and the paper's
 
     @property
+    def compares(self) -> bool:
+        """Whether there are two numbers to put side by side."""
+        return self.ours is not None and self.paper is not None
+
+    @property
     def difference(self) -> float | None:
         """How much better ours is."""
         return self.ours.interval.mean - self.paper.mean if self.ours and self.paper else None
@@ -81,32 +87,41 @@ class Comparison(NamedTuple):
 
 
 def compare_bounds(panels: list[Panel]) -> list[Comparison]:
-    """Every group that has a bound, and every number of the paper; none without a VAE."""
+    """Every group of a VAE: first those that the paper has a number for. Then the paper's other
+    numbers, if there are any such groups."""
     published = published_bounds()
-    rows = [
-        _compared(panel, group, published)
+    ours = [
+        (panel, group)
         for panel in panels
         if panel.key.task == published.task
         for group in panel.groups
     ]
+    told = labels([group for _, group in ours])
+    rows = [
+        _compared(panel, group, label, published)
+        for (panel, group), label in zip(ours, told, strict=True)
+    ]
+    order = lambda row: (not row.compares, row.data, row.layers, rank(row.method), row.label)
+    rows.sort(key=order)
+    if not any(row.compares for row in rows):
+        return rows
     run = {(row.method, row.layers) for row in rows if row.paper}
     missing = [
         Comparison(published.dataset, layers, method, method, None, None, paper, [])
         for (method, layers), paper in published.values.items()
         if (method, layers) not in run
     ]
-    order = lambda row: (row.data != published.dataset, row.data, row.layers, rank(row.method))
-    return sorted(rows + missing, key=order) if rows else []
+    return rows + sorted(missing, key=order)
 
 
-def _compared(panel: Panel, group: Group, published: PublishedBounds) -> Comparison:
+def _compared(panel: Panel, group: Group, label: str, published: PublishedBounds) -> Comparison:
     """Other images are another task, whatever they are called: the paper has no number for it."""
     key, ours, paper = panel.key, _bound(group), None
     if key.fingerprint == published.fingerprint and not group.ablated:
         paper = published.values.get((group.method, key.layers))
     length = group.settings["epochs"]
     found = _differences(group, ours, published) if ours and paper else []
-    names = (panel.data, key.layers, group.method, group.label)
+    names = (panel.data, key.layers, group.method, label)
     return Comparison(*names, length, ours, paper, found)
 
 
@@ -129,7 +144,7 @@ def _examples(evaluation: dict[str, Any]) -> Any:
 def _differences(group: Group, ours: Bound, published: PublishedBounds) -> list[str]:
     """The settings that are not the paper's: those of the package's defaults are."""
     settings = group.settings
-    paper: dict[str, Any] = vars(VAE(units=(200,) * settings["layers"]))
+    paper: dict[str, Any] = vars(VAE()) | {"units": 200}
     free = {"estimator", "layers", "epochs", "eval_every", "eval_samples", *ABLATIONS}
     found = [
         said(name, value)
@@ -137,7 +152,7 @@ def _differences(group: Group, ours: Bound, published: PublishedBounds) -> list[
         if name not in free and value != paper[name]
     ]
     if settings["epochs"] != published.epochs:
-        found.insert(0, f"{settings['epochs']} of {epochs(published.epochs)}")
+        found.insert(0, f"{settings['epochs']} of {counted(published.epochs, 'epoch')}")
     if ours.samples != published.samples:
         found.append(f"{ours.samples} samples instead of {published.samples}")
     return found

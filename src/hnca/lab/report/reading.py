@@ -28,11 +28,31 @@ class Damaged(NamedTuple):
     reason: str
 
 
+class Duplicate(NamedTuple):
+    """A run that is left out for another one of the same settings and seed, which counts."""
+
+    run: RunRecord
+    instead: RunRecord
+
+    @property
+    def disagreement(self) -> str:
+        """How the two differ in what was measured, though they should not; empty if they do not.
+        Their times may differ."""
+        run, instead = self
+        common = [name for name in run.curves if name in instead.curves and name != "seconds"]
+        found = (_first_difference(name, run.curves[name], instead.curves[name]) for name in common)
+        if not (differences := [each for each in found if each]):
+            return ""
+        epoch, name, ours, theirs = min(differences, key=lambda each: each[0])
+        why = "" if run.environments == instead.environments else " (on other versions or devices)"
+        return f"{name} is {ours:.6g} instead of {theirs:.6g} after epoch {epoch}{why}"
+
+
 class Collection(NamedTuple):
     """All that was found."""
 
     runs: list[RunRecord]
-    duplicates: list[tuple[RunRecord, RunRecord]]  # one left out, and the one that counts instead
+    duplicates: list[Duplicate]
     damaged: list[Damaged]
 
 
@@ -77,6 +97,17 @@ def read_runs(
     return Collection(runs, duplicates, [each for each in read if isinstance(each, Damaged)])
 
 
+def _first_difference(name: str, a: Curve, b: Curve) -> tuple[int, str, float, float] | None:
+    """The first epoch that both have with different values, and what those are."""
+    epochs, here, there = np.intersect1d(a.epochs, b.epochs, return_indices=True)
+    unequal = np.flatnonzero(a.values[here] != b.values[there])
+    if not len(unequal):
+        return None
+    first = unequal[0]
+    ours, theirs = a.values[here[first]], b.values[there[first]]
+    return int(epochs[first]), name, float(ours), float(theirs)
+
+
 def _read(path: Path) -> RunRecord | Damaged:
     try:
         return _run(RunDirectory(path))
@@ -94,6 +125,8 @@ def _run(directory: RunDirectory) -> RunRecord:
     asked = _asked(config)
     data, fingerprint = _data(config)
     curves = _curves(directory.read_metrics())
+    summary = directory.read_summary()
+    _add_last_test(curves, summary)
     run = RunRecord(
         path=directory.path,
         asked=asked,
@@ -101,7 +134,7 @@ def _run(directory: RunDirectory) -> RunRecord:
         fingerprint=fingerprint,
         environments=[_environment(each) for each in [config, *config.get("earlier", [])]],
         curves=curves,
-        summary=directory.read_summary(),
+        summary=summary,
         done=len(curves["epoch"].epochs) if curves else 0,
         planned=_planned(asked.settings, curves),
     )
@@ -120,7 +153,9 @@ def _asked(config: dict[str, Any]) -> Asked:
     experiment.check()
     settings = asdict(experiment)
     if isinstance(experiment, VAE):
-        settings |= {"layers": len(experiment.sizes), "units": experiment.sizes}
+        sizes = experiment.sizes
+        units = sizes if len(set(sizes)) > 1 else sizes[0]  # `layers` tells how often
+        settings |= {"layers": len(sizes), "units": units}
     layers = settings.get("layers", 1)  # a conv-bandit has one stochastic layer
     measure = config.get("measure", experiment.measure)
     return Asked(config["task"], experiment.title, (), measure, layers, settings)
@@ -164,7 +199,8 @@ def _data(config: dict[str, Any]) -> tuple[str, str]:
 
 
 def _environment(record: dict[str, Any]) -> dict[str, Any]:
-    return record.get("versions", {}) | {"device": record.get("device")}
+    told = {name: record[name] for name in ("device", "machine") if record.get(name)}
+    return record.get("versions", {}) | told
 
 
 def _check_measured(run: RunRecord) -> None:
@@ -193,6 +229,19 @@ def _curves(entries: list[dict[str, Any]]) -> dict[str, Curve]:
     return curves
 
 
+def _add_last_test(curves: dict[str, Curve], summary: dict[str, Any]) -> None:
+    """The test after the last epoch, which is in the summary only where none was due."""
+    final = summary.get("final")
+    if not (curves and isinstance(final, dict)) or summary.get("epochs") != len(curves["epoch"][0]):
+        return
+    last = curves["epoch"].epochs[-1:]
+    for name, value in final.items():
+        before = curves.get(name, Curve(last[:0], np.zeros(0)))
+        if name.startswith("test_") and not np.isin(last, before.epochs):
+            values = np.append(before.values, float(value))
+            curves[name] = Curve(np.append(before.epochs, last), values)
+
+
 def _check_finite(what: object, values: np.ndarray) -> None:
     if not np.isfinite(values).all():
         raise UserError(f"{what} has values that are no finite numbers")
@@ -205,11 +254,12 @@ def _planned(settings: dict[str, Any], curves: dict[str, Curve]) -> int | None:
     return math.ceil(settings["updates"] / curves["step"].values[0]) if curves else None
 
 
-def _unique(runs: list[RunRecord]) -> tuple[list[RunRecord], list[tuple[RunRecord, RunRecord]]]:
+def _unique(runs: list[RunRecord]) -> tuple[list[RunRecord], list[Duplicate]]:
     """Of the same settings and seed the run that got furthest, an evaluated one for preference."""
     chosen: dict[str, RunRecord] = {}
     best_first = sorted(runs, key=lambda run: (not run.complete, not run.evaluation, -run.done))
     for run in best_first:
         chosen.setdefault(f"{identity(run)} {run.seed}", run)
-    counting = [(run, chosen[f"{identity(run)} {run.seed}"]) for run in runs]
-    return [a for a, b in counting if a is b], [(a, b) for a, b in counting if a is not b]
+    counting = [Duplicate(run, chosen[f"{identity(run)} {run.seed}"]) for run in runs]
+    unique = [each.run for each in counting if each.run is each.instead]
+    return unique, [each for each in counting if each.run is not each.instead]

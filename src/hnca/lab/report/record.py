@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..words import counted
+
 UNSHARED = ("seed", "dataset", "updates")  # settings that are told in other ways
 
 
@@ -60,7 +62,27 @@ class RunRecord:
     @property
     def progress(self) -> str:
         """How far it is."""
-        return f"{self.done} of {self.planned or 'unknown'} epochs"
+        if self.done == self.planned:
+            return "its last test is missing"
+        planned = counted(self.planned, "epoch") if self.planned else "unknown epochs"
+        return f"{self.done} of {planned}"
+
+    @property
+    def pace(self) -> float | None:
+        """Mean seconds of an epoch, its test included."""
+        return float(self.curves["seconds"].values.mean()) if self.done else None
+
+    @property
+    def elapsed(self) -> np.ndarray:
+        """Seconds from the start to the end of each epoch."""
+        return np.cumsum(self.curves["seconds"].values)
+
+    @property
+    def machine(self) -> str:
+        """What it was trained on, as far as the run says so; the latest first."""
+        told = [(each.get("machine"), each.get("device")) for each in self.environments]
+        each = [", ".join(str(part) for part in parts if part) for parts in told]
+        return "; before, ".join(dict.fromkeys(filter(None, each)))
 
     @property
     def task(self) -> str:

@@ -7,10 +7,11 @@ import os
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from .groups import Group, Interval, Panel
+from .groups import Group, Interval, Panel, labels
 from .labels import METRICS, VARIANCE, color, decimals, shown, words
 from .paper import Comparison, compare_bounds, published_bounds
 from .reading import Collection
@@ -24,6 +25,7 @@ LINKED = {
     "curves": "curves.png",
 }
 FIRST = ["path", "status", "remarks", "task", "dataset", "layers", "estimator", "seed"]
+BESIDE = ("paper", "difference", "do they agree?")  # columns that the paper has a part in
 FORMULA = tuple("=+-@")  # how a formula begins
 
 
@@ -79,15 +81,18 @@ def spread(interval: Interval | None, decimals: int) -> Cell:
 
 
 def bounds_table(panels: list[Panel]) -> Table | None:
-    """Ours beside the paper's; none without a VAE."""
-    if not (rows := compare_bounds(panels)):
-        return None
+    """Ours, beside the paper's where some run compares with it; none without a VAE."""
+    found = compare_bounds(panels)
+    rows, note = list(map(_bounds_row, found)), "Mean over seeds and 95% confidence interval."
+    if not any(row.compares for row in found):
+        rows = [{k: cell for k, cell in row.items() if k not in BESIDE} for row in rows]
+        return Table("Test bounds", rows, note) if rows else None
     published = published_bounds()
     note = (
         f"Ours: mean over seeds and 95% confidence interval (none of one seed). The paper's: "
         f"{published.about}, after {published.epochs} epochs. {published.source}."
     )
-    return Table("Test bounds beside the paper's", list(map(_bounds_row, rows)), note)
+    return Table("Test bounds beside the paper's", rows, note)
 
 
 def _bounds_row(row: Comparison) -> TableRow:
@@ -97,7 +102,7 @@ def _bounds_row(row: Comparison) -> TableRow:
     printed = paper and f"{paper.mean:g} ± {paper.half:g}"
     return {
         "layers": number(row.layers),
-        "method": Cell(row.label, color=color(row.method)),
+        "method": Cell(row.label, color=color(row.method), style="label"),
         "epochs": number(row.epochs),
         "seeds": number(ours and ours.n),
         "ours": spread(ours, 2)._replace(style=style),
@@ -117,66 +122,96 @@ def final_tables(panels: list[Panel]) -> list[Table]:
         ours = [panel for panel in panels if panel.key.task == task]
         groups = [(panel, group) for panel in ours for group in panel.groups if group.runs]
         metrics = _final_metrics([group for _, group in groups])
-        if rows := [_final_row(panel, group, metrics) for panel, group in groups]:
+        told = labels([group for _, group in groups])
+        rows = [
+            _final_row(panel, group, label, metrics)
+            for (panel, group), label in zip(groups, told, strict=True)
+        ]
+        if rows:
             tables.append(Table(task, rows))
     return tables
 
 
 def _final_metrics(groups: list[Group]) -> list[str]:
-    """Those that any group has: training and test, what is known first, and the variance."""
+    """Those that any group has: training and test, what is known first, the variance, and what is
+    measured of each layer; but for the variance, of which there is enough."""
     there = dict.fromkeys(name for group in groups for name in group.any.final)
     named = [name for name in METRICS if name in there and name != VARIANCE]
     own = [name for name in there if name.startswith(("train_", "test_")) and name not in named]
-    return [*named, *own, *([VARIANCE] if VARIANCE in there else [])]
+    layers = [name for name in there if "/" in name and not name.startswith(VARIANCE)]
+    layers = [name for name in layers if name not in own]
+    return [*named, *own, *([VARIANCE] if VARIANCE in there else []), *layers]
 
 
-def _final_row(panel: Panel, group: Group, metrics: list[str]) -> TableRow:
-    seconds = group.curve("seconds")
-    pace = float(seconds.mean.mean()) if seconds else None
+def _final_row(panel: Panel, group: Group, label: str, metrics: list[str]) -> TableRow:
+    pace = fmean(run.pace or 0 for run in group.runs)
+    machines = dict.fromkeys(run.machine for run in group.runs if run.machine)
     seeds = f"{len(group.runs)}"
     if group.unfinished:
         seeds += f" (and {len(group.unfinished)} unfinished)"
     found = {name: group.final(name) for name in metrics}
     return {
         "layers": number(panel.key.layers),
-        "method": Cell(group.label, color=color(group.method)),
+        "method": Cell(label, color=color(group.method), style="label"),
         "epochs": number(panel.key.epochs),
         "seeds": number(len(group.runs), seeds),
         **{
             words(name): spread(value, decimals(name, value.mean if value else 0))
             for name, value in found.items()
         },
-        "s/epoch": number(pace, "" if pace is None else f"{pace:.1f}"),
+        "s/epoch": number(pace, seconds(pace)),
+        "machine": Cell("; ".join(machines) or MISSING, style="text"),
         "data": Cell(panel.data),
     }
 
 
-def runs_table(collection: Collection, out: Path) -> Table:
+def runs_table(collection: Collection, panels: list[Panel], out: Path) -> Table:
     """Every run that was found, what became of it, and its files. `out`: where the page is."""
-    rows = []
+    told, rows = _run_labels(panels), []
     for run in collection.runs:
         note = "" if run.complete else f"{run.progress}; not in any mean"
-        rows.append(_run_row(run, status(run), note, out))
-    for run, instead in collection.duplicates:
-        note = f"same settings and seed as {instead.path}, which counts"
-        rows.append(_run_row(run, "duplicate", note, out))
+        rows.append(_run_row(run, told[run], status(run), note, out))
+    for each in collection.duplicates:
+        note = f"same settings and seed as {each.instead.path}, which counts"
+        if each.disagreement:
+            note += f"; but with DIFFERENT results: {each.disagreement}"
+        rows.append(_run_row(each.run, told[each.instead], "duplicate", note, out))
     for path, reason in collection.damaged:
         rows.append(_found_row(path, "damaged", reason, out))
     return Table("Runs", rows)
 
 
-def _run_row(run: RunRecord, word: str, note: str, out: Path) -> TableRow:
+def _run_labels(panels: list[Panel]) -> dict[RunRecord, tuple[str, str]]:
+    """Of each run, the method with what else tells it from others of its task, and the data."""
+    found: dict[RunRecord, tuple[str, str]] = {}
+    for task in dict.fromkeys(panel.key.task for panel in panels):
+        ours = [(p.data, group) for p in panels if p.key.task == task for group in p.groups]
+        told = labels([group for _, group in ours])
+        for (data, group), label in zip(ours, told, strict=True):
+            found |= dict.fromkeys(group.runs + group.unfinished, (label, data))
+    return found
+
+
+def seconds(pace: float | None) -> str:
+    """Of an epoch."""
+    return "" if pace is None else f"{pace:.3g}" if pace < 10 else f"{pace:.1f}"
+
+
+def _run_row(run: RunRecord, told: tuple[str, str], word: str, note: str, out: Path) -> TableRow:
+    label, data = told
     found = _found_row(run.path, word, note, out)
     files = found.pop("files")
     return {
         **found,
         "task": Cell(run.task),
         "layers": number(run.layers),
-        "method": Cell(run.method, color=color(run.method)),
+        "method": Cell(label, color=color(run.method), style="label"),
         "seed": number(run.seed),
         "epochs": number(run.done),
+        "s/epoch": number(run.pace, seconds(run.pace)),
+        "machine": Cell(run.machine or MISSING, style="text"),
         "files": files,
-        "data": Cell(run.data),
+        "data": Cell(data),
     }
 
 
@@ -243,8 +278,9 @@ def spreadsheet(collection: Collection) -> str:
     rows = []
     for run in collection.runs:
         rows.append(_csv_row(run, status(run), "" if run.complete else run.progress))
-    for run, instead in collection.duplicates:
-        rows.append(_csv_row(run, "duplicate", f"of {instead.path}"))
+    for each in collection.duplicates:
+        but = each.disagreement and f", with different results: {each.disagreement}"
+        rows.append(_csv_row(each.run, "duplicate", f"of {each.instead.path}{but}"))
     for path, reason in collection.damaged:
         rows.append({"path": str(path), "status": "damaged", "remarks": reason})
     columns = list(dict.fromkeys([*FIRST, *(name for row in rows for name in row)]))
@@ -274,7 +310,12 @@ def _csv_row(run: RunRecord, word: str, remarks: str) -> dict[str, Any]:
         "dataset": run.data,
         "seed": run.seed,
     }
-    last = {"epochs_done": run.done, "seconds": run.summary.get("seconds", "")}
+    last = {
+        "epochs_done": run.done,
+        "seconds": run.summary.get("seconds", ""),
+        "seconds_per_epoch": "" if run.pace is None else run.pace,
+        "machine": run.machine,
+    }
     settings = {
         f"setting_{name}" if name in first | last else name: value
         for name, value in run.settings.items()

@@ -28,8 +28,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from ..errors import UserError
-from ..experiments import EXPERIMENTS, AbstractExperiment, experiment_class, run_name
+from ..errors import UsageError, UserError
+from ..experiments import EXPERIMENTS, AbstractExperiment, experiment_class, run_name, whole_name
 from ..settings import KINDS, Setting, from_value, setting_named, settings_of
 
 KEYS = ("about", "settings", "grid")
@@ -165,16 +165,17 @@ def runs_of(
     epochs: int | None = None,
     usual: Mapping[str, Any] = {},
     say: Say = lambda line: None,
+    place: Path | None = None,
 ) -> list[PlannedRun]:
-    """The experiments by name, as `hnca train` names them; `epochs` is for all of them, and
-    `usual` are settings that names need not tell."""
+    """The experiments by name, as `hnca train` names them; `epochs` is for all of them, `usual` are
+    settings that names need not tell, and `place` is where runs may be already."""
     if epochs is not None:
         if epochs < 1:
-            raise UserError(f"--epochs must be above 0, not {epochs}")
+            raise UsageError(f"--epochs must be above 0, not {epochs}")
         same = (dataclasses.replace(each, epochs=epochs) for each in experiments)
         experiments = list(dict.fromkeys(same))
     named = announced(experiments, len(experiments), "named runs", say)
-    runs = [PlannedRun(run_name(each, usual), each) for each in named]
+    runs = [PlannedRun(run_name(each, usual, place), each) for each in named]
     _check_names(runs)
     return runs
 
@@ -186,16 +187,17 @@ def narrowed(
     left = [run for run in runs if not seeds or run.experiment.seed in seeds]
     if not left:
         known = sorted({run.experiment.seed for run in runs})
-        raise UserError(f"--seeds: no run of the plan has them; there are {_listed(known)}")
+        raise UsageError(f"--seeds: no run of the plan has them; there are {_listed(known)}")
     found = [run for run in left if not only or any(_matches(run, each) for each in only)]
     if not found:
         names = _listed(dict.fromkeys(run.experiment.title for run in left))
-        raise UserError(f"--only {' '.join(only)}: matches none of {names}")
+        raise UsageError(f"--only {' '.join(only)}: matches none of {names}")
     return found
 
 
 def _matches(run: PlannedRun, pattern: str) -> bool:
-    return fnmatchcase(run.name, f"*{pattern}*")
+    names = (run.name, whole_name(run.experiment))  # the name may be cut
+    return any(fnmatchcase(name, f"*{pattern}*") for name in names)
 
 
 def _check_names(runs: Sequence[PlannedRun]) -> None:

@@ -1,6 +1,8 @@
 """What a VAE has learned, as one picture."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,14 +26,32 @@ def draw_generated(graph: Graph, data: Images, path: Path, *, seed: int, title: 
     prior = means(dreams(decoder, prior_key, PRIOR_ROWS * COLUMNS))
     originals, rebuilt = reconstructions(graph, decoder, data, data_key)
     before, after, units = flips(decoder, graph.node_names[-1], flip_key)
-    changed = f"samples, and the same with one top-layer unit changed: {', '.join(map(str, units))}"
     parts = [
-        ("samples from the prior", "gray", prior),
-        ("test images, binarised, above their reconstructions", "gray", [*originals, *rebuilt]),
-        (changed, "gray", [*before, *after]),
-        ("what the change adds (red) and takes away (blue)", "RdBu_r", after - before),
+        Part("samples from the prior", prior),
+        Part("test images, binarised, above their reconstructions", [*originals, *rebuilt]),
+        Part("samples, and the same with one unit of the top layer changed", [*before, *after]),
+        changes(before, after, units),
     ]
-    _draw([(name, colors, _tiled(each, data.shape)) for name, colors, each in parts], path, title)
+    draw_parts(parts, data.shape, path, title)
+
+
+class Part(NamedTuple):
+    """A part of the picture: images in rows, below a heading."""
+
+    heading: str
+    images: Any
+    most: float | None = None  # of differences, which are around 0; None for probabilities
+    units: Sequence[int] = ()  # numbers above the columns
+
+
+def changes(before: Any, after: Any, units: Sequence[int]) -> Part:
+    """What becomes of images by units: in colours that the largest change fills, so that those of
+    a weak model are seen."""
+    difference = np.asarray(after) - np.asarray(before)
+    most = float(np.abs(difference).max()) or 1.0
+    scale = f"full colour: {most:.2g} of a pixel's probability"
+    heading = f"what the change adds (red) and takes away (blue); {scale}"
+    return Part(heading, difference, most, units)
 
 
 def dreams(decoder: Graph, key: PRNGKeyArray, count: int) -> Sample:
@@ -88,17 +108,24 @@ def _tiled(images, shape: tuple[int, ...]) -> np.ndarray:
     return tiled(rows, shape, COLUMNS, np.nan)
 
 
-def _draw(parts: list[tuple[str, str, np.ndarray]], path: Path, title: str) -> None:
+def draw_parts(parts: list[Part], shape: tuple[int, ...], path: Path, title: str) -> None:
+    """Draws the parts of the picture, one below the other."""
     from matplotlib.figure import Figure
 
-    heights = [image.shape[0] for _, _, image in parts]
-    figure = Figure(figsize=(10, sum(heights) * 10 / parts[0][2].shape[1] + 1.6))
+    pictures = [_tiled(part.images, shape) for part in parts]
+    heights = [picture.shape[0] for picture in pictures]
+    figure = Figure(figsize=(10, sum(heights) * 10 / pictures[0].shape[1] + 1.8))
     figure.set_layout_engine("constrained")
     figure.suptitle(title)
     rows = figure.subplots(len(parts), 1, height_ratios=heights)
-    for axes, (heading, colors, image) in zip(rows, parts, strict=True):
-        least = 0 if colors == "gray" else -1
-        axes.imshow(image, cmap=colors, vmin=least, vmax=1, interpolation="nearest")
-        axes.set_title(heading, fontsize="small", loc="left")
+    for axes, part, picture in zip(rows, parts, pictures, strict=True):
+        colors = {"cmap": "gray", "vmin": 0, "vmax": 1}
+        if part.most is not None:
+            colors = {"cmap": "RdBu_r", "vmin": -part.most, "vmax": part.most}
+        axes.imshow(picture, interpolation="nearest", **colors)
+        axes.set_title(part.heading, fontsize="small", loc="left", pad=18 if part.units else 6)
+        for column, unit in enumerate(part.units):
+            middle = column * (shape[1] + 1) + (shape[1] - 1) / 2
+            axes.text(middle, -2, f"unit {unit}", fontsize=7, ha="center", va="bottom")
         axes.axis("off")
     write_figure(path, figure, dpi=130)

@@ -184,9 +184,10 @@ def _no_longer_finite(group: list[Run], good: list[bool], epoch: int) -> UserErr
     several = len(group) > 1
     who = f"seed {', '.join(map(str, bad))}: " if several else ""
     way_out = ", or go on without it" if several else ""
+    kept = " (the last good checkpoint is kept)" if epoch > 1 else ""
     return UserError(
         f"{who}parameters or metrics are no longer finite after epoch {epoch}: try a smaller "
-        f"--learning-rate in another --out (the last good checkpoint is kept){way_out}"
+        f"--learning-rate in another --out{kept}{way_out}"
     )
 
 

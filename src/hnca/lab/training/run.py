@@ -2,8 +2,12 @@
 
 import dataclasses
 import json
+import os
 import platform
+import re
+from contextlib import suppress
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
@@ -61,10 +65,12 @@ class Run:
         self.directory.append(entry)
         checkpoint.save(self.directory.checkpoints, self.state, entry["epoch"])
 
-    def draw(self) -> None:
-        """Draws the curves so far. Waits for no other process: it may have been left behind."""
+    def draw(self, tested: dict[str, float] | None = None) -> None:
+        """Draws the curves so far, with a last test if it is not among the entries. Waits for no
+        other process: it may have been left behind."""
         if hosts.is_first():
-            draw_curves(self.entries, self.experiment, self.directory.curves)
+            entries = [*self.entries[:-1], *(each | (tested or {}) for each in self.entries[-1:])]
+            draw_curves(entries, self.experiment, self.directory.curves)
 
     def summary(self) -> dict[str, Any] | None:
         """What was written at the end, if that was after these epochs."""
@@ -79,11 +85,11 @@ class Run:
             "seconds": sum(entry["seconds"] for entry in self.entries),
             "final": tested | self.entries[-1],
         }
-        hosts.from_first(lambda: self._conclude(summary))
+        hosts.from_first(lambda: self._conclude(summary, tested))
         return summary
 
-    def _conclude(self, summary: dict[str, Any]) -> None:
-        self.draw()
+    def _conclude(self, summary: dict[str, Any], tested: dict[str, float]) -> None:
+        self.draw(tested)
         write_json(self.directory.summary, summary)
 
 
@@ -105,8 +111,19 @@ def configuration(
         | {package: version(package) for package in PACKAGES}
         | ({"experiment": source} if source else {}),
         "device": f"{devices}, {jnp.zeros(()).dtype}",
+        "machine": machine(),
     }
     return json.loads(json.dumps(record))  # as it will be read again: lists for tuples
+
+
+def machine() -> str:
+    """The processor, and how many cores this process may use: what seconds depend on."""
+    name = platform.processor() or platform.machine()
+    with suppress(OSError):
+        listed = Path("/proc/cpuinfo").read_text("utf-8", errors="replace")
+        name = next(iter(re.findall(r"model name\s*:\s*(.+)", listed)), name)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{name}, {cores} core{'' if cores == 1 else 's'}"
 
 
 def in_common(config: dict[str, Any]) -> dict[str, Any]:

@@ -3,10 +3,10 @@
   const panels = JSON.parse(document.getElementById("curves-data").textContent);
   const find = (id) => document.getElementById(id);
   const [chart, legend, values] = ["chart", "legend", "values"].map(find);
-  const [panelMenu, metricMenu, spanMenu] = ["panel", "metric", "span"].map(find);
+  const [panelMenu, metricMenu, spanMenu, acrossMenu] = ["panel", "metric", "span", "across"].map(find);
   const hidden = new Set(); // labels; they stay hidden in other panels
   const height = 380, top = 12, bottom = 40, left = 56, right = 12;
-  let lines = [], width = 0, scale = null, cursor = null;
+  let lines = [], width = 0, scale = null, cursor = null, decimals = 0;
 
   const chosen = () => panels[panelMenu.value].metrics;
   const visible = () => lines.filter((line) => !hidden.has(line.label));
@@ -23,17 +23,21 @@
   }
 
   function chooseMetric() {
-    const all = chosen()[metricMenu.value]?.lines ?? [];
+    const metric = chosen()[metricMenu.value];
+    const all = metric?.lines ?? [];
+    decimals = metric?.decimals ?? 0;
     const last = Math.max(...all.map((line) => line.epochs.at(-1)));
     lines = all.map((line) => cut(line, spanMenu.value * last)).filter((line) => line.epochs.length);
     legend.replaceChildren(...lines.map(legendButton));
     draw();
   }
 
-  // Leaves out the first part of training.
+  // Leaves out the first part of training, and gives the line what it is drawn across.
   function cut(line, first) {
     const kept = (list) => list && list.filter((_, i) => line.epochs[i] >= first);
-    return { ...line, epochs: kept(line.epochs), mean: kept(line.mean), half: kept(line.half) };
+    const parts = ["epochs", "seconds", "mean", "half"].map((name) => [name, kept(line[name])]);
+    const left = { ...line, ...Object.fromEntries(parts) };
+    return { ...left, band: line.band?.map(kept), each: line.each.map(kept), x: left[acrossMenu.value] };
   }
 
   function legendButton(line) {
@@ -78,27 +82,26 @@
       const text = lines.length ? "All lines are hidden." : "Nothing was measured yet.";
       return chart.replaceChildren(make("text", { x: left, y: 40 }, text));
     }
-    chart.replaceChildren(...grid(), ...shown.flatMap(band), ...shown.flatMap(path));
+    const parts = [band, single, path].flatMap((part) => shown.flatMap(part));
+    chart.replaceChildren(...grid(), ...parts);
   }
 
-  // From epochs and values to places on the chart.
+  // From epochs or seconds, and values, to places on the chart.
   function scales(shown) {
-    const epochs = shown.flatMap((line) => line.epochs);
-    const ends = shown.flatMap((line) =>
-      line.mean.flatMap((mean, i) => [mean - (line.half?.[i] ?? 0), mean + (line.half?.[i] ?? 0)]),
-    );
+    const across = shown.flatMap((line) => line.x);
+    const ends = shown.flatMap((line) => [line.mean, ...(line.band ?? []), ...line.each].flat());
     const range = (numbers) => numbers.reduce(
       ([low, high], n) => [Math.min(low, n), Math.max(high, n)], [Infinity, -Infinity]);
-    const [first, last] = range(epochs);
+    const [first, last] = range(across);
     let [low, high] = range(ends);
     const margin = (high - low) * 0.04 || Math.abs(high) * 0.04 || 1;
     [low, high] = [low - margin, high + margin];
-    const span = Math.max(last - first, 1);
+    const span = last - first || 1;
     return {
       first, last, low, high,
-      x: (epoch) => left + ((epoch - first) / span) * (width - left - right),
+      x: (across) => left + ((across - first) / span) * (width - left - right),
       y: (value) => top + ((high - value) / (high - low)) * (height - top - bottom),
-      epoch: (x) => first + ((x - left) / (width - left - right)) * span,
+      across: (x) => first + ((x - left) / (width - left - right)) * span,
     };
   }
 
@@ -118,26 +121,32 @@
       parts.push(make("path", { class: "axis", d: `M${left} ${y}H${width - right}` }));
       parts.push(make("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, value));
     }
-    for (const epoch of ticks(scale.first, scale.last, width / 70, 1)) {
-      const x = scale.x(epoch);
-      parts.push(make("text", { x, y: height - bottom + 18, "text-anchor": "middle" }, epoch));
+    const byEpochs = acrossMenu.value === "epochs";
+    for (const tick of ticks(scale.first, scale.last, width / 70, byEpochs ? 1 : 0)) {
+      const x = scale.x(tick);
+      parts.push(make("text", { x, y: height - bottom + 18, "text-anchor": "middle" }, tick));
     }
-    const middle = (left + width - right) / 2;
-    parts.push(make("text", { x: middle, y: height - 4, "text-anchor": "middle" }, "epoch"));
+    const middle = (left + width - right) / 2, name = byEpochs ? "epoch" : "seconds of training";
+    parts.push(make("text", { x: middle, y: height - 4, "text-anchor": "middle" }, name));
     return parts;
   }
 
-  const point = (epoch, value) => `${scale.x(epoch).toFixed(1)} ${scale.y(value).toFixed(1)}`;
+  const point = (across, value) => `${scale.x(across).toFixed(1)} ${scale.y(value).toFixed(1)}`;
+  const points = (line, values) => line.x.map((across, i) => point(across, values[i]));
 
   function band(line) {
-    if (!line.half) return [];
-    const edge = (sign) => line.epochs.map((e, i) => point(e, line.mean[i] + sign * line.half[i]));
-    const d = `M${[...edge(1), ...edge(-1).reverse()].join("L")}Z`;
+    if (!line.band) return [];
+    const [low, high] = line.band.map((edge) => points(line, edge));
+    const d = `M${[...high, ...low.reverse()].join("L")}Z`;
     return [make("path", { d, class: "series band", style: `--c: ${line.color}` })];
   }
 
+  // Seeds that are too few for a band.
+  const single = (line) => line.each.map((values) => make("path", {
+    d: `M${points(line, values).join("L")}`, class: "series single", style: `--c: ${line.color}` }));
+
   function path(line) {
-    const places = line.epochs.map((epoch, i) => point(epoch, line.mean[i]));
+    const places = points(line, line.mean);
     const parts = [make("path", { d: `M${places.join("L")}`, ...look(line) })];
     if (places.length > 1) return parts;
     const [cx, cy] = places[0].split(" ");
@@ -145,20 +154,22 @@
     return [...parts, make("circle", dot)];
   }
 
-  const nearest = (line, epoch) => line.epochs.reduce(
-    (best, e, i) => (Math.abs(e - epoch) < Math.abs(line.epochs[best] - epoch) ? i : best), 0);
+  const nearest = (line, at) => line.x.reduce(
+    (best, x, i) => (Math.abs(x - at) < Math.abs(line.x[best] - at) ? i : best), 0);
 
-  // Shows what every visible line has at the epoch that is nearest to this one.
-  function read(epoch) {
+  // Shows what every visible line has at the epoch that is nearest to this one; or, by time, at its
+  // epoch that is nearest to this second, unless it has ended before.
+  function read(at) {
     if (!scale) return;
-    const shown = visible();
-    const all = shown.map((line) => line.epochs[nearest(line, epoch)]);
-    cursor = all.reduce((a, b) => (Math.abs(b - epoch) < Math.abs(a - epoch) ? b : a));
+    const shown = visible(), byEpochs = acrossMenu.value === "epochs";
+    const all = shown.map((line) => line.x[nearest(line, at)]);
+    cursor = all.reduce((a, b) => (Math.abs(b - at) < Math.abs(a - at) ? b : a));
     const rows = shown
       .map((line) => [line, nearest(line, cursor)])
-      .filter(([line, i]) => line.epochs[i] === cursor)
+      .filter(([line, i]) => (byEpochs ? line.x[i] === cursor : line.x.at(-1) >= cursor))
       .sort(([a, i], [b, j]) => b.mean[j] - a.mean[i]);
-    values.replaceChildren(`epoch ${cursor}`, ...rows.map(([line, i]) => valueRow(line, i)));
+    const heading = byEpochs ? `epoch ${cursor}` : `about ${cursor} s`;
+    values.replaceChildren(heading, ...rows.map(([line, i]) => valueRow(line, i)));
     values.hidden = false;
     const x = scale.x(cursor);
     const room = values.offsetWidth + 12;
@@ -172,7 +183,8 @@
     const row = document.createElement("div");
     const [swatch, number] = ["i", "b"].map((name) => document.createElement(name));
     swatch.style.setProperty("--c", line.color);
-    number.textContent = line.mean[i] + (line.half ? ` ± ${Number(line.half[i].toPrecision(2))}` : "");
+    const [mean, half] = [line.mean, line.half].map((list) => list?.[i].toFixed(decimals));
+    number.textContent = half === undefined ? mean : `${mean} ± ${half}`;
     row.append(swatch, line.label, number);
     return row;
   }
@@ -188,19 +200,21 @@
     if (event.key === "Escape") return leave();
     if (!scale || !(event.key in steps)) return;
     event.preventDefault();
-    const epochs = [...new Set(visible().flatMap((line) => line.epochs))].sort((a, b) => a - b);
-    const at = cursor === null ? epochs.length : epochs.indexOf(cursor) + steps[event.key];
-    read(epochs[Math.min(Math.max(at, 0), epochs.length - 1)]);
+    const stops = [...new Set(visible().flatMap((line) => line.x))].sort((a, b) => a - b);
+    const at = cursor === null ? stops.length : stops.indexOf(cursor) + steps[event.key];
+    read(stops[Math.min(Math.max(at, 0), stops.length - 1)]);
   }
 
-  const track = (event) => read(scale?.epoch(event.clientX - chart.getBoundingClientRect().left));
+  const track = (event) => read(scale?.across(event.clientX - chart.getBoundingClientRect().left));
   chart.addEventListener("pointermove", track);
   chart.addEventListener("pointerdown", track);
-  chart.addEventListener("pointerleave", leave);
+  // A finger that is lifted leaves, too, but what it has found should stay.
+  chart.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && leave());
   chart.addEventListener("blur", leave);
   chart.addEventListener("keydown", walk);
   panelMenu.addEventListener("change", choosePanel);
-  for (const menu of [metricMenu, spanMenu]) menu.addEventListener("change", chooseMetric);
+  for (const menu of [metricMenu, spanMenu, acrossMenu]) menu.addEventListener("change", chooseMetric);
+  find("explorer").hidden = false;
   new ResizeObserver(() => chart.clientWidth !== width && draw()).observe(chart);
   options(panelMenu, panels.map((panel) => panel.title));
   choosePanel();
