@@ -65,7 +65,9 @@ def _below(top: Path) -> Iterator[Path]:
 
 
 def _refuse(error: OSError) -> None:
-    raise error
+    """Not what has vanished since it was listed: others may be at work there."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def read_runs(
@@ -93,7 +95,9 @@ def _run(directory: RunDirectory) -> RunRecord:
     config = directory.read_config()
     asked = _asked(config)
     data, fingerprint = _data(config)
-    curves = _curves(directory.read_metrics())
+    entries = directory.read_metrics()
+    directory.check_metrics(config, entries)
+    curves = _curves(entries)
     run = RunRecord(
         path=directory.path,
         asked=asked,

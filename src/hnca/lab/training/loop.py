@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
@@ -107,7 +107,7 @@ def _advance(
 ) -> None:
     """Trains runs that have as many epochs behind them."""
     done = group[0].done
-    _prepare(trainer, group, done, reporter)
+    _prepare(trainer, group, done, reporter, request)
     wait = partial(_wait, tell=lambda: request.answer(reporter.say))
     for epoch in range(done + 1, until + 1):
         request.signum = hosts.maximum(request.signum or 0) or None  # one process stops them all
@@ -122,14 +122,20 @@ def _advance(
         reporter.epoch(_overall(entries))
 
 
-def _prepare(trainer: Trainer, group: list[Run], done: int, reporter: Reporter) -> None:
-    """Compiles, and tells the user why it takes a while."""
+def _prepare(
+    trainer: Trainer, group: list[Run], done: int, reporter: Reporter, request: StopRequest
+) -> None:
+    """Compiles, and tells the user why it takes a while. Meanwhile there is nothing to save, so
+    that one who asks to stop is obeyed at once; among several processes, all have to be asked."""
     if done:
         seeds = ", ".join(str(run.experiment.seed) for run in group)
         who = f"seeds {seeds}: " if len(group) > 1 else ""
         reporter.say(f"{who}going on after epoch {done}")
     reporter.say("compiling, which takes some seconds the first time")
-    trainer.compile([run.state for run in group])
+    alone = hosts.count() == 1
+    with request.nothing_to_lose() if alone else nullcontext():
+        tell = lambda: request.answer(reporter.say)
+        trainer.compile([run.state for run in group], tell)
     reporter.begin(trainer.epochs, done, trainer.steps * len(group))
 
 

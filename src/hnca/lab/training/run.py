@@ -13,7 +13,7 @@ from ..files import write_json
 from . import checkpoint, hosts
 from .curves import draw_curves
 from .devices import Devices
-from .directory import RunDirectory
+from .directory import Ledger, RunDirectory
 from .programs import TrainState
 
 PACKAGES = ("hnca", "jax", "jaxlib", "equinox", "optax", "numpy")
@@ -44,9 +44,13 @@ class Run:
 
     def _read(self, config: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
         self.directory.check(config)
+        self.directory.read_summary()  # what cannot be read is refused now, not after training
         entries = self.directory.read_metrics()
-        saved = checkpoint.restore(self.directory.checkpoints, self.state, len(entries))
+        belongings = Ledger(config).add_all(entries)
+        saved = checkpoint.restore(self.directory.checkpoints, self.state, belongings)
         self.state, done = saved or (self.state, 0)
+        self._ledger = Ledger(config)
+        self._ledger.add_all(entries[:done])
         if done < epochs:
             self.directory.begin(config)
             self.directory.write_metrics(entries[:done])
@@ -59,7 +63,8 @@ class Run:
 
     def _write(self, entry: dict[str, Any]) -> None:
         self.directory.append(entry)
-        checkpoint.save(self.directory.checkpoints, self.state, entry["epoch"])
+        belonging = self._ledger.add(entry)
+        checkpoint.save(self.directory.checkpoints, self.state, entry["epoch"], belonging)
 
     def draw(self) -> None:
         """Draws the curves so far. Waits for no other process: it may have been left behind."""
