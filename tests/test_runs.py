@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 from dataclasses import asdict, replace
 
@@ -16,6 +17,7 @@ import hnca
 from hnca.lab.data import Dataset
 from hnca.lab.errors import UserError
 from hnca.lab.experiments import VAE, Bandit, ConvBandit, binarise, experiment_from, task_of
+from hnca.lab.report import read_runs
 from hnca.lab.training import RunDirectory, Trainer, checkpoint, train
 from hnca.lab.training.directory import Ledger
 from hnca.lab.training.trainer import Keys
@@ -252,6 +254,16 @@ def test_what_belongs_here_is_gone_on_from(finished, other, tmp_path, change, me
     assert outcome(tmp_path) == outcome(finished[0])
 
 
+@pytest.mark.parametrize("change", [change_a_digit(1), take_metrics, take_checkpoints, swap])
+def test_a_report_leaves_out_what_does_not_belong_together(finished, other, tmp_path, change):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    assert len(read_runs([tmp_path]).runs) == 1
+    change(tmp_path, other)
+    found = read_runs([tmp_path])
+    assert not found.runs
+    assert re.search(r"^checkpoint: epoch-000003 (is of|does not go)", found.damaged[0].reason)
+
+
 def test_an_older_run_goes_on_with_a_warning(finished, tmp_path):
     with pytest.raises(Killed):
         run(tmp_path, reporter=DiesAfter(2))
@@ -288,6 +300,13 @@ def test_an_empty_summary_is_refused_before_training(finished, tmp_path):
     with pytest.raises(UserError, match=r"summary.json is damaged: .*; delete it"):
         run(tmp_path, replace(TINY, epochs=4))
     assert len(RunDirectory(tmp_path).read_metrics()) == 3
+
+
+def test_a_summary_of_another_run_is_written_anew(finished, other, tmp_path):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    shutil.copy(other / "summary.json", tmp_path)
+    assert run(tmp_path) == finished[1]
+    assert RunDirectory(tmp_path).read_summary() == finished[1]
 
 
 def test_no_whole_checkpoint_is_an_error(finished, tmp_path):
@@ -476,6 +495,12 @@ def test_a_conv_run(tmp_path):
         ({"batch_size": 49}, "--batch-size 49 is more than 48 examples"),
         ({"train_size": 100}, "--train-size 100"),
         ({"layers": 0}, "--layers must be above 0"),
+        ({"layers": 1_000_000}, "--layers must be 256 or fewer, not 1000000"),
+        (
+            {"units": 300_000},
+            r"would need [\d,.]+ GiB of memory to train, but there is [\d.,]+ GiB",
+        ),
+        ({"units": 10**20}, "--units must be below 2,147,483,648"),
         ({"seed": 2**32}, "--seed must be from 0"),
     ],
 )
@@ -491,6 +516,9 @@ def test_settings_that_make_no_sense_leave_nothing_behind(tmp_path, settings, me
         ({"layers": 0}, "--layers must be above 0"),
         ({"units": (3, 2), "layers": 3}, "one size, or one for each layer"),
         ({"units": (0,)}, "each 1 or more"),
+        ({"units": (10**20,)}, "--units must be below"),
+        ({"units": (2,) * 300}, "--layers must be 256 or fewer"),
+        ({"layers": 10**12}, "--layers must be"),
         ({"categories": 1}, "--categories must be 2"),
         ({"categories": 3, "estimator": "disarm"}, "is for units of two values"),
         ({"estimator": "loo", "prune_children": False}, "ablations of hnca"),

@@ -73,6 +73,7 @@ class RunOptions:
 
 def _train(task: str, arguments: list[str]) -> None:
     experiment, options, hardware = parse_settings(task, arguments)
+    experiment.check()
     runs = options.runs(experiment)
     devices = hardware.claim()
     from ..training import hosts

@@ -7,6 +7,7 @@ loop.py         epoch after epoch, until a run is done, is stopped, or fails
 run.py          a run under way: what it has measured, and what is written of it
 directory.py    the files of a run
 checkpoint.py   its state on disk
+memory.py       what a network needs, and what there is
 devices.py      what a batch is spread over
 hosts.py        several processes that train one run
 signals.py      how a run is asked to stop

@@ -63,6 +63,7 @@ def keep_compiled() -> None:
     the user has chosen another place for them. An entry that is no good is deleted."""
     if jax.config.jax_compilation_cache_dir is None:  # pyright: ignore[reportAttributeAccessIssue]
         jax.config.update("jax_compilation_cache_dir", str(cache_directory() / "compiled"))
+    warnings.filterwarnings("always", BAD_ENTRY.pattern, UserWarning)  # each is another entry
     if getattr(warnings.showwarning, "func", None) is not _show:
         warnings.showwarning = partial(_show, warnings.showwarning)
 

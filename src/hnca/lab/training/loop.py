@@ -19,6 +19,7 @@ from ..experiments import AbstractExperiment, Data
 from . import hosts
 from .devices import Devices
 from .directory import RunDirectory
+from .memory import check_memory
 from .programs import Metrics, TrainState
 from .run import Run, configuration, in_common
 from .signals import Interrupted, StopRequest, listening
@@ -68,7 +69,7 @@ def train_side_by_side(
     devices = devices or Devices()
     configs = [configuration(run.experiment, data, command, devices) for run in runs]
     hosts.agree([in_common(config) for config in configs])  # so that what follows fails in all
-    _check(runs)
+    _check(runs, data)
     trainer = Trainer(runs[0].experiment, data, devices)  # what it refuses leaves no directory
     with ExitStack() as held, listening() as request:
         for run in runs:
@@ -86,11 +87,13 @@ def train_side_by_side(
         return [run.summary() or run.finish(_last_test(trainer, run)) for run in runs]
 
 
-def _check(runs: Sequence[Run]) -> None:
+def _check(runs: Sequence[Run], data: Data) -> None:
     for run in runs:
         run.experiment.check()
         if replace(run.experiment, seed=0) != replace(runs[0].experiment, seed=0):
             raise ValueError("runs side by side may differ in their seed only")
+    first = runs[0].experiment
+    check_memory(lambda: first.graph(data, jax.random.key(0)), first.batch_size, len(runs))
 
 
 def _stages(runs: Sequence[Run], epochs: int) -> Iterator[tuple[list[Run], int]]:

@@ -72,9 +72,11 @@ class Run:
             draw_curves(self.entries, self.experiment, self.directory.curves)
 
     def summary(self) -> dict[str, Any] | None:
-        """What was written at the end, if that was after these epochs."""
+        """What was written at the end, if that was after these epochs, and of this run."""
         summary = hosts.from_first(self.directory.read_summary)
-        return summary if summary.get("epochs") == self.done else None
+        final, last = summary.get("final"), self.entries[-1]
+        same = isinstance(final, dict) and final | last == final
+        return summary if same and summary.get("epochs") == self.done else None
 
     def finish(self, tested: dict[str, float]) -> dict[str, Any]:
         """Draws the curves and writes the summary, with a last test if it was not measured."""
