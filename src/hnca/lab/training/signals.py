@@ -9,7 +9,7 @@ from contextlib import contextmanager
 class Interrupted(Exception):
     """The run was asked to stop, and did. What it had done by then, it has saved."""
 
-    epochs: int = 0
+    epochs: int | None = None  # done by then, if that is known
 
     def __init__(self, signum: int):
         super().__init__(f"interrupted by {signal.Signals(signum).name}")
@@ -59,7 +59,7 @@ def listening(at_once: bool = True) -> Iterator[StopRequest]:
 
     def note(signum: int, frame: object) -> None:
         request.urgent = request.signum is not None
-        request.signum = signum
+        request.signum = request.signum or signum
         if request.idle or (request.urgent and at_once):
             raise Interrupted(signum)
 
