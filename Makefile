@@ -15,6 +15,7 @@ test: .venv/installed
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/python tests/mutants.py
+	$(BIN)/python tests/faults.py
 
 lint: .venv/installed
 	$(BIN)/ruff check .

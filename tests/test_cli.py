@@ -1,21 +1,26 @@
 """The command line as its users meet it: real processes, signals, and wrong input."""
 
+import errno
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 from made_up_runs import make_run
+from rich.console import Console
 
 from hnca.lab.cli import main
 from hnca.lab.cli.progress import EpochLines
 from hnca.lab.data.idx import FILES, encode
 from hnca.lab.experiments import Bandit
+from hnca.lab.training import Interrupted
 from test_runs import DATA, outcome
 
 # What is tested is the engine, not the method: one that compiles fast.
@@ -76,7 +81,7 @@ def test_killed_and_interrupted_a_run_ends_in_the_same_bits(tmp_path, stripes, e
     kills = [
         lambda: (out / "config.json").exists(),  # before there is anything to go on from
         lambda: lines(metrics) >= 1,  # about when the first checkpoint is written
-        lambda: (out / "checkpoint" / ".aside").exists() and lines(metrics) >= 30,
+        lambda: list((out / "checkpoint").glob("*.aside")) and lines(metrics) >= 30,
     ]
     for moment in kills:
         process = start(out, stripes, environment)
@@ -112,6 +117,7 @@ def test_killed_and_interrupted_a_run_ends_in_the_same_bits(tmp_path, stripes, e
         (["train", "bandit", "--epochs", "1.5"], "--epochs must be a whole number, not '1.5'"),
         (["train", "bandit", "--learning-rate", "inf"], "--learning-rate must be a number"),
         (["train", "vae", "--layers", "0"], "--layers must be above 0"),
+        (["train", "vae", "--layers", "1000000000000"], "--layers must be below"),
         (["train", "bandit", "--estimator", "loo"], "use hnca or reinforce"),
         (["train", "bandit", "--preset", "slow"], "paper"),
         (["train", "bandit", "--preset"], "--preset"),
@@ -233,7 +239,7 @@ def test_a_report_where_the_locale_knows_ascii_only(tmp_path):
     assert "±" in (tmp_path / "report" / "index.html").read_text("utf-8")
 
 
-def test_a_vae_from_training_to_a_picture(tmp_path, stripes, capsys):
+def test_a_vae_from_training_to_a_picture(tmp_path, stripes, monkeypatch, capsys):
     run, picture = tmp_path / "vae", tmp_path / "digits.png"
     settings = ["--units", "3", "--epochs", "2", "--batch-size", "8", "--eval-samples", "2"]
     settings += ["--estimator", "reinforce"]
@@ -257,6 +263,46 @@ def test_a_vae_from_training_to_a_picture(tmp_path, stripes, capsys):
     with pytest.raises(SystemExit):
         main(["train", "vae", "--dataset", str(stripes), "--out", str(run), *settings])
     assert json.loads((run / "summary.json").read_text()) == first
+    check_evaluations_that_cannot_be_written(run, monkeypatch, capsys)
+
+
+def check_evaluations_that_cannot_be_written(run, monkeypatch, capsys):
+    """What was computed is printed all the same; what can be known before is."""
+
+    def full(path, record):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    capsys.readouterr()
+    with monkeypatch.context() as patch:
+        patch.setattr("hnca.lab.files.write_json", full)
+        with pytest.raises(SystemExit):
+            main(["evaluate", str(run), "--samples", "5"])
+    said = capsys.readouterr()
+    assert "test_bound" in said.out
+    assert "No space left" in said.err
+    (run / "summary.json").write_text("")
+    monkeypatch.setattr("hnca.lab.training.evaluation.read_trained", None)  # nothing is done
+    with pytest.raises(SystemExit):
+        main(["evaluate", str(run)])
+    assert "summary.json is damaged" in capsys.readouterr().err
+
+
+def test_an_interrupted_run_ends_with_a_command_to_paste(tmp_path, stripes, monkeypatch, capsys):
+    """On a narrow terminal: in one piece, and with nothing below it."""
+
+    def interrupted(*arguments):
+        raise Interrupted(signal.SIGINT)
+
+    narrow = partial(Console, force_terminal=True, width=40)
+    monkeypatch.setattr("hnca.lab.cli.progress.Console", narrow)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("hnca.lab.training.loop._epoch", interrupted)
+    command = [*TRAIN, "--dataset", str(stripes), "--out", str(tmp_path / "run")]
+    with pytest.raises(SystemExit) as leaving:
+        main(command)
+    assert leaving.value.code == 130
+    said = capsys.readouterr().out
+    assert re.search(r"Go on with:\n  \S.* " + re.escape(shlex.join(command)) + r"\s*$", said)
 
 
 def test_importing_the_library_is_light():

@@ -64,6 +64,16 @@ def test_devices_that_are_not_there_are_refused():
         Trainer(replace(TINY, batch_size=5), TINY.images(DATA), Devices(jax.devices() * 2))
 
 
+def test_a_cpu_is_divided_into_its_cores_at_most(monkeypatch):
+    """A hundred thousand devices would take minutes to make."""
+    asked = {}
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.setattr("jax.config.update", asked.__setitem__)
+    with pytest.raises(UserError, match="--devices 100000, but there are"):
+        Hardware(devices=100_000).claim()
+    assert asked == {"jax_num_cpu_devices": os.cpu_count()}
+
+
 def test_a_spread_run_equals_that_of_one_device(tmp_path):
     """One test, for the sake of its processes: one that trains on two devices and on one, and two
     that train together, go on, and fail."""

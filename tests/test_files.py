@@ -13,7 +13,14 @@ from hnca.lab.cli.generate import main as generate
 from hnca.lab.data import draw_examples, load
 from hnca.lab.errors import UserError
 from hnca.lab.experiments import Bandit
-from hnca.lab.files import PICTURE_ENDINGS, check_picture, write_figure, write_whole
+from hnca.lab.files import (
+    PICTURE_ENDINGS,
+    check_picture,
+    whole_directory,
+    write_figure,
+    write_whole,
+)
+from hnca.lab.report import Collection, write_report
 from hnca.lab.training.curves import draw_curves
 from hnca.lab.training.generation import Part, changes, draw_parts
 from tiny_data import put
@@ -131,3 +138,21 @@ def test_small_differences_are_seen_and_their_scale_is_told(monkeypatch, tmp_pat
     assert "full colour: 0.001 of" in axes.get_title(loc="left")
     assert [text.get_text() for text in axes.texts] == [f"unit {n}" for n in range(16)]
     assert [text.get_position()[0] for text in axes.texts[:2]] == [1.5, 6.5]  # above their columns
+
+
+def test_what_fails_leaves_nothing_behind(tmp_path):
+    (tmp_path / "there").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_whole(tmp_path / "there", b"...")
+    with pytest.raises(ZeroDivisionError), whole_directory(tmp_path / "new") as aside:
+        (aside / "half").write_text(str(1 // 0))
+    with pytest.raises(TypeError):
+        write_report(Collection([], None, None), tmp_path / "report")
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+def test_a_directory_is_replaced_as_a_whole(tmp_path):
+    for text in ("one", "two"):
+        with whole_directory(tmp_path / "new") as aside:
+            (aside / text).write_text(text)
+    assert [path.name for path in tmp_path.rglob("*")] == ["new", "two"]

@@ -5,7 +5,9 @@ import io
 import itertools
 import json
 import math
+import os
 import re
+import shutil
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -732,6 +734,20 @@ def test_the_command_line(report, tmp_path, monkeypatch, capsys):
     assert "3 of 6 runs are complete" in said
     assert "short: unfinished: 1 of 3 epochs" in said
     assert (tmp_path / "report" / "index.html").exists()
+
+
+def test_a_directory_that_vanishes_meanwhile_is_passed_over(tmp_path, monkeypatch):
+    for name in ("a", "b", "c"):
+        make_run(tmp_path / name, Bandit())
+    scandir = os.scandir
+
+    def vanish(path):
+        if Path(path).name == "b":
+            shutil.rmtree(path)
+        return scandir(path)
+
+    monkeypatch.setattr("os.scandir", vanish)
+    assert [path.name for path in find_runs([tmp_path])] == ["a", "c"]
 
 
 def test_runs_are_found_through_links_but_not_in_circles(tmp_path):

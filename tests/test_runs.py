@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 from dataclasses import asdict, replace
 
@@ -16,7 +17,9 @@ import hnca
 from hnca.lab.data import Dataset
 from hnca.lab.errors import UserError
 from hnca.lab.experiments import VAE, Bandit, ConvBandit, binarise, experiment_from, task_of
+from hnca.lab.report import read_runs
 from hnca.lab.training import RunDirectory, Trainer, checkpoint, train
+from hnca.lab.training.directory import Ledger
 from hnca.lab.training.trainer import Keys
 
 RANDOM = np.random.default_rng(0)
@@ -117,8 +120,8 @@ def test_a_killed_run_ends_in_the_same_bits(finished, tmp_path, state):
     elif state == "a line too many":  # killed between the metrics and the checkpoint
         shutil.rmtree(tmp_path / "checkpoint" / "epoch-000002")
     elif state == "aside":  # killed while it wrote a checkpoint
-        (tmp_path / "checkpoint" / ".aside").mkdir()
-        (tmp_path / "checkpoint" / ".aside" / "arrays.npz").write_bytes(b"half")
+        (tmp_path / "checkpoint" / ".epoch-000003.aside").mkdir()
+        (tmp_path / "checkpoint" / ".epoch-000003.aside" / "arrays.npz").write_bytes(b"half")
     reporter = Quiet()
     run(tmp_path, reporter=reporter)
     assert reporter.done == (1 if state == "a line too many" else 2)
@@ -157,6 +160,153 @@ def test_a_damaged_checkpoint_is_passed_over(finished, tmp_path, file):
         run(tmp_path, reporter=reporter)
     assert reporter.done == 1
     assert outcome(tmp_path) == outcome(finished[0])
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    """The same run with another seed."""
+    path = tmp_path_factory.mktemp("runs") / "other"
+    run(path, replace(TINY, seed=7))
+    return path
+
+
+def epoch_of(path, number):
+    return path / "checkpoint" / f"epoch-00000{number}"
+
+
+def swap(path, other):
+    for one, two in ((2, 4), (3, 2), (4, 3)):
+        epoch_of(path, one).rename(epoch_of(path, two))
+
+
+def copy_over(path, other):
+    shutil.rmtree(epoch_of(path, 3))
+    shutil.copytree(epoch_of(path, 2), epoch_of(path, 3))
+
+
+def take_checkpoints(path, other):
+    shutil.rmtree(path / "checkpoint")
+    shutil.copytree(other / "checkpoint", path / "checkpoint")
+
+
+def take_the_last_checkpoint(path, other):
+    shutil.rmtree(epoch_of(path, 3))
+    shutil.copytree(epoch_of(other, 3), epoch_of(path, 3))
+
+
+def take_metrics(path, other):
+    shutil.copy(other / "metrics.jsonl", path / "metrics.jsonl")
+
+
+def change_a_digit(line):
+    def change(path, other):
+        lines = (path / "metrics.jsonl").read_text().splitlines(keepends=True)
+        entry = json.loads(lines[line - 1])
+        entry["train_accuracy"] += 1e-12
+        lines[line - 1] = json.dumps(entry) + "\n"
+        (path / "metrics.jsonl").write_text("".join(lines))
+
+    return change
+
+
+def lose_the_manifests_marks(path):
+    """As it was written by an older version."""
+    for manifest in (path / "checkpoint").glob("*/manifest.json"):
+        record = json.loads(manifest.read_text())
+        manifest.write_text(json.dumps({name: record[name] for name in ("sha256", "dtypes")}))
+
+
+@pytest.mark.filterwarnings("ignore:the checkpoint")  # each of the two is told of
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (swap, "epoch-000003 is of epoch 2: skipped"),
+        (take_checkpoints, "epoch-000003 is of another run: skipped"),
+        (take_metrics, "does not go with metrics.jsonl"),
+        (change_a_digit(2), "does not go with metrics.jsonl"),
+    ],
+)
+def test_what_belongs_elsewhere_is_refused(finished, other, tmp_path, change, message):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    change(tmp_path, other)
+    entries = RunDirectory(tmp_path).read_metrics()
+    with (
+        pytest.warns(UserWarning, match=message),
+        pytest.raises(UserError, match=r"can be used: put back .* or delete .* to start again"),
+    ):
+        run(tmp_path, replace(TINY, epochs=4))
+    assert RunDirectory(tmp_path).read_metrics() == entries
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (copy_over, "epoch-000003 is of epoch 2: skipped"),
+        (take_the_last_checkpoint, "epoch-000003 is of another run: skipped"),
+        (change_a_digit(3), "epoch-000003 does not go with metrics.jsonl"),
+    ],
+)
+def test_what_belongs_here_is_gone_on_from(finished, other, tmp_path, change, message):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    change(tmp_path, other)
+    with pytest.warns(UserWarning, match=message):
+        run(tmp_path)
+    assert outcome(tmp_path) == outcome(finished[0])
+
+
+@pytest.mark.parametrize("change", [change_a_digit(1), take_metrics, take_checkpoints, swap])
+def test_a_report_leaves_out_what_does_not_belong_together(finished, other, tmp_path, change):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    assert len(read_runs([tmp_path]).runs) == 1
+    change(tmp_path, other)
+    found = read_runs([tmp_path])
+    assert not found.runs
+    assert re.search(r"^checkpoint: epoch-000003 (is of|does not go)", found.damaged[0].reason)
+
+
+def test_an_older_run_goes_on_with_a_warning(finished, tmp_path):
+    with pytest.raises(Killed):
+        run(tmp_path, reporter=DiesAfter(2))
+    lose_the_manifests_marks(tmp_path)
+    with pytest.warns(UserWarning, match="epoch-000002 is of an older hnca: .* cannot be checked"):
+        run(tmp_path)
+    assert outcome(tmp_path) == outcome(finished[0])
+
+
+@pytest.mark.filterwarnings("ignore:the checkpoint")
+def test_the_steps_of_an_older_checkpoint_are_counted(finished, other, tmp_path):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    lose_the_manifests_marks(tmp_path)
+    swap(tmp_path, other)
+    with (
+        pytest.warns(UserWarning, match="has 8 steps behind it, but the metrics say 12"),
+        pytest.raises(UserError, match="to start again"),
+    ):
+        run(tmp_path)
+
+
+def test_a_run_may_get_a_setting_that_is_off(finished):
+    """In a later version of the software, its checkpoints are still its own."""
+    config = RunDirectory(finished[0]).read_config()
+    later = config | {"settings": config["settings"] | {"later": None}}
+    [one], [two] = (Ledger(each).add_all([{"epoch": 1, "step": 4}]) for each in (config, later))
+    assert one == two
+    assert one.run != Ledger(config | {"task": "vae"}).add({"epoch": 1, "step": 4}).run
+
+
+def test_an_empty_summary_is_refused_before_training(finished, tmp_path):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    (tmp_path / "summary.json").write_text("")
+    with pytest.raises(UserError, match=r"summary.json is damaged: .*; delete it"):
+        run(tmp_path, replace(TINY, epochs=4))
+    assert len(RunDirectory(tmp_path).read_metrics()) == 3
+
+
+def test_a_summary_of_another_run_is_written_anew(finished, other, tmp_path):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    shutil.copy(other / "summary.json", tmp_path)
+    assert run(tmp_path) == finished[1]
+    assert RunDirectory(tmp_path).read_summary() == finished[1]
 
 
 def test_no_whole_checkpoint_is_an_error(finished, tmp_path):
@@ -345,6 +495,12 @@ def test_a_conv_run(tmp_path):
         ({"batch_size": 49}, "--batch-size 49 is more than 48 examples"),
         ({"train_size": 100}, "--train-size 100"),
         ({"layers": 0}, "--layers must be above 0"),
+        ({"layers": 1_000_000}, "--layers must be 256 or fewer, not 1000000"),
+        (
+            {"units": 300_000},
+            r"would need [\d,.]+ GiB of memory to train, but there is [\d.,]+ GiB",
+        ),
+        ({"units": 10**20}, "--units must be below 2,147,483,648"),
         ({"seed": 2**32}, "--seed must be from 0"),
     ],
 )
@@ -360,6 +516,9 @@ def test_settings_that_make_no_sense_leave_nothing_behind(tmp_path, settings, me
         ({"layers": 0}, "--layers must be above 0"),
         ({"units": (3, 2), "layers": 3}, "one size, or one for each layer"),
         ({"units": (0,)}, "each 1 or more"),
+        ({"units": (10**20,)}, "--units must be below"),
+        ({"units": (2,) * 300}, "--layers must be 256 or fewer"),
+        ({"layers": 10**6}, "--layers must be 256 or fewer"),
         ({"categories": 1}, "--categories must be 2"),
         ({"categories": 3, "estimator": "disarm"}, "is for units of two values"),
         ({"estimator": "loo", "prune_children": False}, "ablations of hnca"),

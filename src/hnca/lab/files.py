@@ -4,6 +4,8 @@ import io
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +27,14 @@ def write_synced(path: Path, content: bytes, mode: str = "wb") -> None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Puts a file in place of what was there, if anything."""
-    aside = path.with_name(f".{path.name}.aside")
+    aside = _aside(path)
     try:
         write_synced(aside, content)
         os.replace(aside, path)
     except OSError as error:  # named by the file that was meant
         raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:
@@ -75,8 +79,25 @@ def _format(path: Path) -> str:
     return ending
 
 
-def move_directory(aside: Path, path: Path) -> None:
-    """Puts a directory in place of what was there, if anything."""
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.aside")
+
+
+@contextmanager
+def whole_directory(path: Path) -> Iterator[Path]:
+    """A new directory to be filled, which then takes the place of what was there, if anything. If
+    that fails, it is gone."""
+    aside = _aside(path)
+    shutil.rmtree(aside, ignore_errors=True)  # of a process that was killed while it wrote
+    try:
+        aside.mkdir(parents=True)
+        yield aside
+        _move_directory(aside, path)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _move_directory(aside: Path, path: Path) -> None:
     if path.exists():
         shutil.rmtree(path)
     os.replace(aside, path)

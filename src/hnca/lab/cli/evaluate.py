@@ -44,6 +44,7 @@ def main(arguments: list[str]) -> None:
     keep_compiled()
     directory = RunDirectory(asked.run)
     kind = None if asked.task is None else experiment_class(asked.task)
+    directory.read_summary()  # what cannot be read is refused now, not after the work
     trained = read_trained(directory, kind, asked.data_dir)
     experiment = replace(trained.experiment, seed=asked.seed)
     sampled = "eval_samples" in {field.name for field in fields(experiment)}
@@ -55,15 +56,14 @@ def main(arguments: list[str]) -> None:
     bar = lambda starts: track(starts, description="test data", transient=True)
     told = {"samples": getattr(experiment, "eval_samples", 1)} if sampled else {}
     with directory.lock():
-        before = directory.read_summary()
         measured = evaluate(experiment, trained.graph, trained.data.test, asked.seed, bar)
         result = {"epoch": trained.epoch} | told | measured
-        write_json(directory.summary, before | {"evaluation": result})
-    after = f"after {counted(trained.epoch, 'epoch')}"
-    print(f"{experiment.title}, {after}, on {counted(result['examples'], 'example')}:")
-    for name in [name for name in measured if f"{name}_standard_error" in measured]:
-        error = result[f"{name}_standard_error"]
-        print(f"  {name:10} {result[name]:.2f}  (standard error {error:.2f})")
-    if told:
-        print(f"with {counted(told['samples'], 'sample')} for a bound")
+        after = f"after {counted(trained.epoch, 'epoch')}"
+        print(f"{experiment.title}, {after}, on {counted(result['examples'], 'example')}:")
+        for name in [name for name in measured if f"{name}_standard_error" in measured]:
+            error = result[f"{name}_standard_error"]
+            print(f"  {name:10} {result[name]:.2f}  (standard error {error:.2f})")
+        if told:
+            print(f"with {counted(told['samples'], 'sample')} for a bound", flush=True)
+        write_json(directory.summary, directory.read_summary() | {"evaluation": result})
     print(f"written to {directory.summary}")

@@ -18,7 +18,7 @@ class Hardware:
 
     devices: int = 1
     """Devices that share each batch; of each process, if there are several. A CPU is divided into
-    as many as are asked for."""
+    as many as are asked for, up to its cores."""
     coordinator: str | None = None
     """HOST:PORT of process 0, to train in several processes: give each of them the same command,
     but for --process. Only process 0 uses --out. With `auto`, Slurm, MPI or a TPU is asked. This
@@ -44,7 +44,9 @@ class Hardware:
 
         if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
             with suppress(RuntimeError):  # JAX is at work already, and has what it has
-                jax.config.update("jax_num_cpu_devices", self.devices)
+                # No more than it has cores: what is asked for beyond that is refused, not made.
+                devices = min(self.devices, os.cpu_count() or 1)
+                jax.config.update("jax_num_cpu_devices", devices)
 
     def _with_environment(self) -> "Hardware":
         """What the flags leave open, from the environment."""

@@ -87,7 +87,7 @@ class Bar(EpochLines):
         self._live.stop()
 
     def say(self, message: str) -> None:
-        self._live.console.print(message, highlight=False, markup=False)
+        self._live.console.print(message, highlight=False, markup=False, soft_wrap=True)
 
     def begin(self, epochs: int, done: int, steps: int) -> None:
         super().begin(epochs, done, steps)

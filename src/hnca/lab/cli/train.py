@@ -77,6 +77,7 @@ class RunOptions:
 
 def _train(task: str, arguments: list[str]) -> None:
     experiment, options, hardware = parse_settings(task, arguments)
+    experiment.check()
     runs = options.runs(experiment)
     devices = hardware.claim()
     from ..training import hosts
@@ -135,26 +136,41 @@ def run(
     devices: "Devices | None" = None,
 ) -> None:
     """Trains with a progress bar, and says where the results are."""
-    from ..training import Interrupted, Run, RunDirectory, hosts, keep_compiled, train_side_by_side
+    from ..training import (
+        Interrupted,
+        Run,
+        RunDirectory,
+        hosts,
+        keep_compiled,
+        leave,
+        train_side_by_side,
+    )
+    from ..training.signals import listening
     from .progress import reporter
 
     keep_compiled()
     under_way = [Run(experiment, RunDirectory(out)) for out, experiment in runs.items()]
-    with reporter(under_way[0].experiment) as tell:
-        rows = f"{count_rows(data.train):,} + {count_rows(data.test):,} examples"
-        title = under_way[0].experiment.title
-        for out in runs:
-            tell.say(f"{title} on {data.name} ({rows} from {data.source}), in {out}")
+    tell = reporter(under_way[0].experiment)
+    with listening(at_once=False) as request:  # until the last word is said
         try:
-            summaries = train_side_by_side(under_way, data, tell, command, devices)
+            with request.nothing_to_lose(), tell:
+                rows = f"{count_rows(data.train):,} + {count_rows(data.test):,} examples"
+                title = under_way[0].experiment.title
+                for out in runs:
+                    tell.say(f"{title} on {data.name} ({rows} from {data.source}), in {out}")
+                summaries = train_side_by_side(under_way, data, tell, command, devices)
         except Interrupted as interrupted:
-            done = interrupted.epochs
-            saved = f"Saved after epoch {done}" if done else "Stopped before there was any to save"
-            tell.say(f"{saved}. Go on with:\n  {command}")
-            raise SystemExit(interrupted.exit_code) from None
+            tell.say(f"{_saved(interrupted.epochs)}. Go on with:\n  {command}")
+            leave(interrupted.exit_code)
     for each, summary in zip(under_way, summaries, strict=True):
         if hosts.is_first():
             print(_results(each.directory, summary))
+
+
+def _saved(epochs: int | None) -> str:
+    if epochs is None:
+        return "Stopped"
+    return f"Saved after epoch {epochs}" if epochs else "Stopped before there was any to save"
 
 
 def _results(directory: "RunDirectory", summary: dict[str, Any]) -> str:

@@ -70,6 +70,7 @@ class Bandit(AbstractBandit):
     def check(self) -> None:
         super().check()
         self.check_positive("layers", "units")
+        self.check_layers(self.layers)
 
 
 @dataclass(frozen=True)

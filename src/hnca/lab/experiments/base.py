@@ -85,6 +85,7 @@ class Step(NamedTuple):
     """Of the examples `[B]`, or of components by name: see `AbstractEstimator`."""
 
 
+MOST, MOST_LAYERS = 2**31, 256  # of anything that is counted; a layer takes a second to compile
 POSITIVE = ("epochs", "updates", "batch_size", "learning_rate", "eval_every")
 
 
@@ -181,8 +182,14 @@ class AbstractExperiment(ABC):
         """Refuses settings that must be above 0, or left out."""
         for name in names:
             value = getattr(self, name)
-            if value is not None and not 0 < value < float("inf"):
-                raise UsageError(f"--{name.replace('_', '-')} must be above 0, not {value}")
+            if value is not None and not 0 < value < MOST:
+                limit = "above 0" if value < MOST else f"below {MOST:,}"
+                raise UsageError(f"--{name.replace('_', '-')} must be {limit}, not {value}")
+
+    def check_layers(self, count: int | None) -> None:
+        """Refuses networks that would take a day to compile."""
+        if count is not None and count > MOST_LAYERS:
+            raise UsageError(f"--layers must be {MOST_LAYERS} or fewer, not {count}")
 
     def make_estimator(self) -> AbstractEstimator:
         """The method, in the paper's settings."""

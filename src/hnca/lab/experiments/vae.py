@@ -12,7 +12,7 @@ from ...estimators import ARM, HNCA, AbstractEstimator, DisARM, StraightThrough
 from ...graph import Graph
 from ...models import hierarchical_vae
 from ..errors import UsageError
-from .base import Step
+from .base import MOST, Step
 from .images import AbstractImageExperiment, Images, pixels_of
 
 BINARY = (ARM, DisARM, StraightThrough)  # methods for units of two values
@@ -106,9 +106,12 @@ class VAE(AbstractImageExperiment):
 
     def check(self) -> None:
         super().check()
-        self.check_positive("layers", "eval_samples")
+        self.check_positive("layers", "eval_samples", "categories")
+        self.check_layers(len(self.units) if self.layers is None else self.layers)
         if not self.units or min(self.units) < 1:
             raise UsageError("--units must be one or more sizes, each 1 or more")
+        if max(self.units) >= MOST:
+            raise UsageError(f"--units must be below {MOST:,}, not {max(self.units)}")
         if self.layers is not None and len(self.sizes) != self.layers:
             given = f"--layers {self.layers}, but {len(self.units)} --units"
             raise UsageError(f"{given}: give one size, or one for each layer")

@@ -2,7 +2,6 @@
 spreadsheet. The new one is complete before an older one goes."""
 
 import base64
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from datetime import date
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import UserError
-from ..files import move_directory, write_figure, write_whole
+from ..files import whole_directory, write_figure, write_whole
 from . import tables
 from .figures import Drawing, draw_figure, drawings
 from .groups import Group, MeanCurve, Panel, panels_of, scaled
@@ -39,10 +38,14 @@ def write_report(
     """Writes a report in place of an older one, if there is any."""
     out = out.absolute()
     check_place(out)
+    with whole_directory(out) as aside:
+        _fill(aside, collection, out, say)
+
+
+def _fill(aside: Path, collection: Collection, out: Path, say: Callable[[str], None]) -> None:
+    """All files of a report."""
     panels = panels_of(collection.runs)
-    aside = out.with_name(f".{out.name}.aside")
-    shutil.rmtree(aside, ignore_errors=True)
-    (aside / "figures").mkdir(parents=True)
+    (aside / "figures").mkdir()
     figures = drawings(panels)
     for drawing in figures:
         say(f"drawing {drawing.title}")
@@ -55,7 +58,6 @@ def write_report(
     write_whole(aside / "index.html", page(collection, panels, figures, aside, out).encode())
     names = sorted(path.relative_to(aside).as_posix() for path in _files_in(aside))
     write_whole(aside / MANIFEST, "\n".join(names).encode())
-    move_directory(aside, out)
 
 
 def check_place(out: Path) -> None:

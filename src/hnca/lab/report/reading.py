@@ -85,7 +85,9 @@ def _below(top: Path) -> Iterator[Path]:
 
 
 def _refuse(error: OSError) -> None:
-    raise error
+    """Not what has vanished since it was listed: others may be at work there."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def read_runs(
@@ -124,7 +126,9 @@ def _run(directory: RunDirectory) -> RunRecord:
     config = directory.read_config()
     asked = _asked(config)
     data, fingerprint = _data(config)
-    curves = _curves(directory.read_metrics())
+    entries = directory.read_metrics()
+    directory.check_metrics(config, entries)
+    curves = _curves(entries)
     summary = directory.read_summary()
     _add_last_test(curves, summary)
     run = RunRecord(

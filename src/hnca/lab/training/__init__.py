@@ -1,11 +1,13 @@
 """Training: many steps as one compiled program, and runs that survive what befalls them.
 
-programs.py     a step, an epoch of steps, and how they are compiled
+programs.py     a step, an epoch of steps, as compiled programs
+compiling.py    how they are compiled, and what is kept of it
 trainer.py      an experiment on its data: an epoch, a test, the metrics of both
 loop.py         epoch after epoch, until a run is done, is stopped, or fails
 run.py          a run under way: what it has measured, and what is written of it
 directory.py    the files of a run
 checkpoint.py   its state on disk
+memory.py       what a network needs, and what there is
 devices.py      what a batch is spread over
 hosts.py        several processes that train one run
 signals.py      how a run is asked to stop
@@ -14,6 +16,8 @@ evaluation.py   a trained run, read back and tested again
 generation.py   a picture of what a VAE has learned
 """
 
+from .compiling import keep_compiled as keep_compiled
+from .compiling import leave as leave
 from .devices import Devices as Devices
 from .directory import RunDirectory as RunDirectory
 from .loop import Reporter as Reporter
@@ -22,7 +26,6 @@ from .loop import train_side_by_side as train_side_by_side
 from .programs import Program as Program
 from .programs import Task as Task
 from .programs import TrainState as TrainState
-from .programs import keep_compiled as keep_compiled
 from .programs import make_epoch as make_epoch
 from .run import Run as Run
 from .signals import Interrupted as Interrupted

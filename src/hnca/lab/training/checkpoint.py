@@ -1,8 +1,12 @@
 """The state of a run on disk: plain arrays by name, with a checksum. No pickle.
 
 `checkpoint/epoch-N/` holds `arrays.npz`, which `numpy.load` opens, and `manifest.json`: the
-checksum, and the types of arrays that are stored as bits, as numpy does not know them (bfloat16).
+checksum, the types of arrays that are stored as bits, as numpy does not know them (bfloat16), and
+what the checkpoint belongs to: its epoch, its run, and the metrics up to then.
 It is written aside and renamed, and the one before is kept, so that there is always a whole one.
+
+One that is damaged, or that belongs elsewhere, is never gone on from. Older manifests tell the
+checksum alone: such a checkpoint is used if its number of steps is right, with a warning.
 """
 
 import hashlib
@@ -12,8 +16,9 @@ import re
 import shutil
 import warnings
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -21,13 +26,25 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from ..errors import UserError
-from ..files import move_directory, write_synced
+from ..files import whole_directory, write_synced
 
 KEPT = 2
 ARRAYS, MANIFEST = "arrays.npz", "manifest.json"
 
 
-def save(directory: Path, state: PyTree, epoch: int) -> None:
+class Belonging(NamedTuple):
+    """What a state after some epoch belongs to."""
+
+    run: str  # digest of what makes the run
+    metrics: str  # digest of what was measured up to then
+    step: int
+
+
+class Misplaced(Exception):
+    """A whole checkpoint that does not belong where it is."""
+
+
+def save(directory: Path, state: PyTree, epoch: int, belonging: Belonging | None = None) -> None:
     """Writes the state after an epoch; only the checkpoint before it is kept beside it."""
     buffer = io.BytesIO()
     arrays = {name: to_numpy(leaf) for name, leaf in named_arrays(state).items()}
@@ -35,37 +52,82 @@ def save(directory: Path, state: PyTree, epoch: int) -> None:
     plain: dict[str, Any] = arrays | {name: _bits(arrays[name]) for name in foreign}
     np.savez(buffer, allow_pickle=False, **plain)
     content = buffer.getvalue()
-    manifest = {"sha256": hashlib.sha256(content).hexdigest(), "dtypes": foreign}
-    aside = directory / ".aside"
-    shutil.rmtree(aside, ignore_errors=True)  # of a run that was killed while it wrote
-    aside.mkdir(parents=True)
-    write_synced(aside / ARRAYS, content)
-    write_synced(aside / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
-    move_directory(aside, directory / f"epoch-{epoch:06d}")
+    manifest = {"epoch": epoch, **(belonging._asdict() if belonging else {})}
+    manifest |= {"sha256": hashlib.sha256(content).hexdigest(), "dtypes": foreign}
+    with whole_directory(directory / f"epoch-{epoch:06d}") as aside:
+        write_synced(aside / ARRAYS, content)
+        write_synced(aside / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
     for old in _newest_first(directory)[KEPT:]:
         shutil.rmtree(old)
 
 
-def restore(directory: Path, like: PyTree, at_most: int | None = None) -> tuple[PyTree, int] | None:
-    """The newest whole checkpoint, of an epoch `at_most`, in the structure of the given state, and
-    its epoch; None if there is none. A damaged one is passed over with a warning."""
+def restore(
+    directory: Path, like: PyTree, belongings: Sequence[Belonging] | None = None
+) -> tuple[PyTree, int] | None:
+    """The newest checkpoint that can be used, in the structure of the given state, and its epoch;
+    None if there is none at all. `belongings`, one for each epoch that was measured, say what it
+    has to belong to. One that cannot be used is passed over with a warning."""
     found = _newest_first(directory)
     for path in found:
-        epoch = _epoch(path)
-        if at_most is not None and epoch > at_most:
-            warnings.warn(f"{path} is newer than the metrics: going on before it", stacklevel=2)
-            continue
         try:
-            arrays = _read(path)
+            manifest, arrays = _read(path)
+            _check(manifest, arrays, path, belongings)
+        except Misplaced as error:
+            warnings.warn(f"the checkpoint {path} {error}: skipped", stacklevel=2)
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
             warnings.warn(f"the checkpoint {path} is damaged ({error}): skipped", stacklevel=2)
-            continue
-        return _filled(like, arrays, path), epoch
+        else:
+            return _filled(like, arrays, path), _epoch(path)
     if found:
         raise UserError(
-            f"no checkpoint in {directory} can be used: delete {directory} to start again"
+            f"no checkpoint in {directory} can be used: put back what was there, or delete "
+            f"{directory} to start again"
         )
     return None
+
+
+def misplacement(directory: Path, belongings: Sequence[Belonging]) -> str | None:
+    """What is wrong with the newest checkpoint of a measured epoch, or with the metrics that it
+    was saved after; by its manifest alone."""
+    for path in _newest_first(directory):
+        if _epoch(path) <= len(belongings):
+            try:
+                _check_manifest(_manifest(path), path, belongings[_epoch(path) - 1])
+            except Misplaced as error:
+                return f"{path.name} {error}"
+            except (OSError, ValueError, KeyError, TypeError):
+                continue  # damaged, or gone since
+            return None
+    return None
+
+
+def _check(
+    manifest: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    path: Path,
+    belongings: Sequence[Belonging] | None,
+) -> None:
+    if belongings is None:
+        return
+    if _epoch(path) > len(belongings):
+        raise Misplaced("is newer than the metrics")
+    belonging = belongings[_epoch(path) - 1]
+    _check_manifest(manifest, path, belonging)
+    if (steps := int(arrays["step"])) != belonging.step:
+        raise Misplaced(f"has {steps} steps behind it, but the metrics say {belonging.step}")
+    if "run" not in manifest:
+        older = "is of an older hnca: whether it is this run's cannot be checked"
+        warnings.warn(f"the checkpoint {path} {older}", stacklevel=3)
+
+
+def _check_manifest(manifest: dict[str, Any], path: Path, belonging: Belonging) -> None:
+    """As far as it tells."""
+    if (epoch := manifest.get("epoch", _epoch(path))) != _epoch(path):
+        raise Misplaced(f"is of epoch {epoch}")
+    if manifest.get("run", belonging.run) != belonging.run:
+        raise Misplaced("is of another run")
+    if manifest.get("metrics", belonging.metrics) != belonging.metrics:
+        raise Misplaced("does not go with metrics.jsonl: those have been changed since")
 
 
 def named_arrays(state: PyTree) -> dict[str, Array]:
@@ -83,15 +145,22 @@ def _epoch(path: Path) -> int:
     return int(path.name.removeprefix("epoch-"))
 
 
-def _read(path: Path) -> dict[str, np.ndarray]:
-    manifest = json.loads((path / MANIFEST).read_text())
+def _manifest(path: Path) -> dict[str, Any]:
+    manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+    if not isinstance(manifest, dict):
+        raise ValueError(f"{MANIFEST} is no record")
+    return manifest
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    manifest = _manifest(path)
     content = (path / ARRAYS).read_bytes()
     if hashlib.sha256(content).hexdigest() != manifest["sha256"]:
         raise ValueError("wrong checksum")
     with np.load(io.BytesIO(content), allow_pickle=False) as stored:
         arrays = dict(stored)
     foreign = manifest.get("dtypes", {})  # older checkpoints have none
-    return arrays | {name: arrays[name].view(dtype) for name, dtype in foreign.items()}
+    return manifest, arrays | {name: arrays[name].view(dtype) for name, dtype in foreign.items()}
 
 
 def _filled(like: PyTree, arrays: dict[str, np.ndarray], path: Path) -> PyTree:

@@ -7,9 +7,10 @@ summary.json    written at the end
 curves.png
 """
 
+import hashlib
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from ..errors import UserError
 from ..files import write_json, write_synced, write_whole
+from .checkpoint import Belonging, misplacement
 
 LOCK = ".lock"
 # Settings that do not make another run: it may have more epochs, and its data lie anywhere.
@@ -86,7 +88,10 @@ class RunDirectory:
             raise UserError(f"{self.path} is no run: it has no config.json") from None
         except ValueError as error:
             raise UserError(f"{self.config} is damaged: {error}") from None
-        if not isinstance(config, dict) or not {"task", "settings", "data"} <= set(config):
+        kinds = {"task": str, "settings": dict, "data": dict}
+        if not isinstance(config, dict) or not all(
+            isinstance(config.get(name), kind) for name, kind in kinds.items()
+        ):
             raise UserError(f"{self.config} was not written by hnca train")
         return config
 
@@ -105,14 +110,23 @@ class RunDirectory:
     def read_metrics(self) -> list[dict[str, Any]]:
         """What was measured, an entry for each epoch from the first. Half a line, of a process
         that was killed while it wrote, counts for nothing."""
-        lines = self.metrics.read_text().splitlines(keepends=True) if self.metrics.exists() else []
+        if not self.metrics.exists():
+            return []
         try:
+            lines = self.metrics.read_text(encoding="utf-8").splitlines(keepends=True)
             entries = [json.loads(line) for line in lines if line.endswith("\n")]
             if [entry["epoch"] for entry in entries] == list(range(1, len(entries) + 1)):
                 return entries
         except (ValueError, TypeError, KeyError):
             pass
         raise UserError(f"{self.metrics} is damaged: it must have a line for each epoch")
+
+    def check_metrics(self, config: dict[str, Any], entries: list[dict[str, Any]]) -> None:
+        """Refuses metrics that are not those after which the last state was saved, as far as the
+        checkpoints can tell."""
+        belongings = Ledger(config).add_all(entries)
+        if wrong := misplacement(self.checkpoints, belongings):
+            raise UserError(f"{self.checkpoints}: {wrong}")
 
     def write_metrics(self, entries: list[dict[str, Any]]) -> None:
         """Puts these entries in place of all that was there."""
@@ -127,11 +141,29 @@ def _line(entry: dict[str, Any]) -> str:
     return json.dumps(entry) + "\n"
 
 
+class Ledger:
+    """Tells what states of a run belong to, epoch by epoch, by running digests."""
+
+    def __init__(self, config: dict[str, Any]):
+        told = {name: value for name, value in _identity(config).items() if value is not None}
+        self._run = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        self._metrics = hashlib.sha256()
+
+    def add(self, entry: dict[str, Any]) -> Belonging:
+        """Takes in what was measured in the next epoch."""
+        self._metrics.update(_line(entry).encode())
+        return Belonging(self._run, self._metrics.hexdigest(), entry.get("step", 0))
+
+    def add_all(self, entries: Sequence[dict[str, Any]]) -> list[Belonging]:
+        """The same for several epochs."""
+        return [self.add(entry) for entry in entries]
+
+
 def _identity(config: dict[str, Any]) -> dict[str, Any]:
     """What must be the same for a run to go on."""
     settings = {name: value for name, value in config["settings"].items() if name not in FREE}
     data = config["data"]
-    return {"task": config["task"], "data": (data["name"], data["fingerprint"]), **settings}
+    return {"task": config["task"], "data": (data.get("name"), data.get("fingerprint")), **settings}
 
 
 def _environments(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from ...graph import Graph
 from ..errors import UserError
 from ..experiments import AbstractExperiment, Data, count_rows, experiment_from
 from . import checkpoint
-from .directory import RunDirectory
+from .directory import Ledger, RunDirectory
 from .trainer import TEST_BATCH, Trainer, measured_rows
 
 
@@ -40,9 +40,11 @@ def read_trained(
     except UserError as error:
         raise UserError(f"{directory.path}: {error}") from None
     data = experiment.data(data_dir, lambda line: None)
-    if data.fingerprint != config["data"]["fingerprint"]:
+    if data.fingerprint != config["data"].get("fingerprint"):
         raise UserError(f"{directory.path} was trained on another {data.name} than the one here")
-    saved = checkpoint.restore(directory.checkpoints, Trainer(experiment, data).start())
+    start = Trainer(experiment, data).start()
+    belongings = Ledger(config).add_all(directory.read_metrics())
+    saved = checkpoint.restore(directory.checkpoints, start, belongings)
     if saved is None:
         raise UserError(f"{directory.path} has no checkpoint yet: train it first")
     state, epoch = saved

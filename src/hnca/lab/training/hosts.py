@@ -47,6 +47,11 @@ def is_first() -> bool:
     return jax.process_index() == 0
 
 
+def count() -> int:
+    """How many processes there are."""
+    return jax.process_count()
+
+
 def from_first(make: Callable[[], Any]) -> Any:
     """What is made in the first process, in all of them; its failures, too. None or JSON."""
     if jax.process_count() == 1:

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
@@ -19,6 +19,7 @@ from ..experiments import AbstractExperiment, Data
 from . import hosts
 from .devices import Devices
 from .directory import RunDirectory
+from .memory import check_memory
 from .programs import Metrics, TrainState
 from .run import Run, configuration, in_common
 from .signals import Interrupted, StopRequest, listening
@@ -68,7 +69,7 @@ def train_side_by_side(
     devices = devices or Devices()
     configs = [configuration(run.experiment, data, command, devices) for run in runs]
     hosts.agree([in_common(config) for config in configs])  # so that what follows fails in all
-    _check(runs)
+    _check(runs, data)
     trainer = Trainer(runs[0].experiment, data, devices)  # what it refuses leaves no directory
     with ExitStack() as held, listening() as request:
         for run in runs:
@@ -80,17 +81,20 @@ def train_side_by_side(
                 _advance(trainer, group, until, reporter, request)
         except Interrupted as interrupted:
             interrupted.epochs = min(run.done for run in runs)
-            for run in runs:
-                run.draw()
+            with suppress(Interrupted):  # asked again, it leaves the curves as they are
+                for run in runs:
+                    run.draw()
             raise
         return [run.summary() or run.finish(_last_test(trainer, run)) for run in runs]
 
 
-def _check(runs: Sequence[Run]) -> None:
+def _check(runs: Sequence[Run], data: Data) -> None:
     for run in runs:
         run.experiment.check()
         if replace(run.experiment, seed=0) != replace(runs[0].experiment, seed=0):
             raise ValueError("runs side by side may differ in their seed only")
+    first = runs[0].experiment
+    check_memory(lambda: first.graph(data, jax.random.key(0)), first.batch_size, len(runs))
 
 
 def _stages(runs: Sequence[Run], epochs: int) -> Iterator[tuple[list[Run], int]]:
@@ -107,7 +111,7 @@ def _advance(
 ) -> None:
     """Trains runs that have as many epochs behind them."""
     done = group[0].done
-    _prepare(trainer, group, done, reporter)
+    _prepare(trainer, group, done, reporter, request)
     wait = partial(_wait, tell=lambda: request.answer(reporter.say))
     for epoch in range(done + 1, until + 1):
         request.signum = hosts.maximum(request.signum or 0) or None  # one process stops them all
@@ -122,14 +126,20 @@ def _advance(
         reporter.epoch(_overall(entries))
 
 
-def _prepare(trainer: Trainer, group: list[Run], done: int, reporter: Reporter) -> None:
-    """Compiles, and tells the user why it takes a while."""
+def _prepare(
+    trainer: Trainer, group: list[Run], done: int, reporter: Reporter, request: StopRequest
+) -> None:
+    """Compiles, and tells the user why it takes a while. Meanwhile there is nothing to save, so
+    that one who asks to stop is obeyed at once; among several processes, all have to be asked."""
     if done:
         seeds = ", ".join(str(run.experiment.seed) for run in group)
         who = f"seeds {seeds}: " if len(group) > 1 else ""
         reporter.say(f"{who}going on after epoch {done}")
     reporter.say("compiling, which takes some seconds the first time")
-    trainer.compile([run.state for run in group])
+    alone = hosts.count() == 1
+    with request.nothing_to_lose() if alone else nullcontext():
+        tell = lambda: request.answer(reporter.say)
+        trainer.compile([run.state for run in group], tell)
     reporter.begin(trainer.epochs, done, trainer.steps * len(group))
 
 

@@ -13,8 +13,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 from ...credit import gradient_variance
 from ...estimators import AbstractEstimator
 from ...graph import Graph
-from ..data.cache import cache_directory
 from ..experiments import Step
+from .compiling import elsewhere
 from .devices import Devices
 
 # What to do in a step, from its entry in the epoch's inputs: a `Step`, or its first fields.
@@ -70,11 +70,17 @@ class Program:
         program = self._compiled.get(len(own), self._jitted)
         return program((shared, list(keys)), list(own))
 
-    def compile(self, shared: PyTree, keys: Sequence[Any], own: Sequence[PyTree]) -> None:
+    def compile(
+        self,
+        shared: PyTree,
+        keys: Sequence[Any],
+        own: Sequence[PyTree],
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
         """Does now what the first call with so many runs would do before its work. From then on,
-        only arguments of the same shapes will do."""
+        only arguments of the same shapes will do. `look` is called every now and then."""
         lowered = self._jitted.lower((shared, list(keys)), list(own))
-        self._compiled[len(own)] = lowered.compile()
+        self._compiled[len(own)] = elsewhere(lowered.compile, look)
 
     def _run(self, inputs: tuple[PyTree, list[Any]], own: list[PyTree]) -> list[PyTree]:
         shared, keys = inputs
@@ -160,10 +166,3 @@ def make_epoch(
     function = epoch_function(estimator, optimizer, task, with_variance=with_variance)
     program = Program(lambda inputs, _, state: function(inputs, state), donate=True)
     return lambda state, inputs: program(inputs, [None], [state])[0]
-
-
-def keep_compiled() -> None:
-    """From now on, compiled programs are read from the user's cache, where they are there, unless
-    the user has chosen another place for them."""
-    if jax.config.jax_compilation_cache_dir is None:  # pyright: ignore[reportAttributeAccessIssue]
-        jax.config.update("jax_compilation_cache_dir", str(cache_directory() / "compiled"))

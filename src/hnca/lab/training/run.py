@@ -17,7 +17,7 @@ from ..files import write_json
 from . import checkpoint, hosts
 from .curves import draw_curves
 from .devices import Devices
-from .directory import RunDirectory
+from .directory import Ledger, RunDirectory
 from .programs import TrainState
 
 PACKAGES = ("hnca", "jax", "jaxlib", "equinox", "optax", "numpy")
@@ -48,9 +48,13 @@ class Run:
 
     def _read(self, config: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
         self.directory.check(config)
+        self.directory.read_summary()  # what cannot be read is refused now, not after training
         entries = self.directory.read_metrics()
-        saved = checkpoint.restore(self.directory.checkpoints, self.state, len(entries))
+        belongings = Ledger(config).add_all(entries)
+        saved = checkpoint.restore(self.directory.checkpoints, self.state, belongings)
         self.state, done = saved or (self.state, 0)
+        self._ledger = Ledger(config)
+        self._ledger.add_all(entries[:done])
         if done < epochs:
             self.directory.begin(config)
             self.directory.write_metrics(entries[:done])
@@ -63,7 +67,8 @@ class Run:
 
     def _write(self, entry: dict[str, Any]) -> None:
         self.directory.append(entry)
-        checkpoint.save(self.directory.checkpoints, self.state, entry["epoch"])
+        belonging = self._ledger.add(entry)
+        checkpoint.save(self.directory.checkpoints, self.state, entry["epoch"], belonging)
 
     def draw(self, tested: dict[str, float] | None = None) -> None:
         """Draws the curves so far, with a last test if it is not among the entries. Waits for no
@@ -73,9 +78,11 @@ class Run:
             draw_curves(entries, self.experiment, self.directory.curves)
 
     def summary(self) -> dict[str, Any] | None:
-        """What was written at the end, if that was after these epochs."""
+        """What was written at the end, if that was after these epochs, and of this run."""
         summary = hosts.from_first(self.directory.read_summary)
-        return summary if summary.get("epochs") == self.done else None
+        final, last = summary.get("final"), self.entries[-1]
+        same = isinstance(final, dict) and final | last == final
+        return summary if same and summary.get("epochs") == self.done else None
 
     def finish(self, tested: dict[str, float]) -> dict[str, Any]:
         """Draws the curves and writes the summary, with a last test if it was not measured."""

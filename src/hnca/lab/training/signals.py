@@ -9,7 +9,7 @@ from contextlib import contextmanager
 class Interrupted(Exception):
     """The run was asked to stop, and did. What it had done by then, it has saved."""
 
-    epochs: int = 0
+    epochs: int | None = None  # done by then, if that is known
 
     def __init__(self, signum: int):
         super().__init__(f"interrupted by {signal.Signals(signum).name}")
@@ -22,6 +22,7 @@ class StopRequest:
     signum: int | None = None
     urgent: bool = False  # more than once
     answered: bool = False
+    idle: bool = False  # nothing would be lost: the first request is obeyed at once
 
     def answer(self, tell: Callable[[str], None]) -> None:
         """Tells the user, once, that the request was heard. Not the signal handler's job: what it
@@ -35,6 +36,16 @@ class StopRequest:
         if self.signum is not None:
             raise Interrupted(self.signum)
 
+    @contextmanager
+    def nothing_to_lose(self) -> Iterator[None]:
+        """Inside, a request is obeyed at once."""
+        self.check()
+        self.idle = True
+        try:
+            yield
+        finally:
+            self.idle = False
+
 
 @contextmanager
 def listening(at_once: bool = True) -> Iterator[StopRequest]:
@@ -47,11 +58,9 @@ def listening(at_once: bool = True) -> Iterator[StopRequest]:
         return
 
     def note(signum: int, frame: object) -> None:
-        if request.signum is None:
-            request.signum = signum
-            return
-        request.urgent = True
-        if at_once:
+        request.urgent = request.signum is not None
+        request.signum = request.signum or signum
+        if request.idle or (request.urgent and at_once):
             raise Interrupted(signum)
 
     before = {each: signal.signal(each, note) for each in (signal.SIGINT, signal.SIGTERM)}

@@ -1,7 +1,7 @@
 """An experiment on its data: the program of an epoch, and the program of a test."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -69,11 +69,13 @@ class Trainer:
             self._make_graph(seed), self._estimator, self._optimizer, Keys.of(seed).state
         )
 
-    def compile(self, states: Sequence[TrainState]) -> None:
-        """Gets both programs ready, for so many runs."""
+    def compile(
+        self, states: Sequence[TrainState], look: Callable[[], None] = lambda: None
+    ) -> None:
+        """Gets both programs ready, for so many runs. `look` is called every now and then."""
         keys = [Keys.of(self.experiment.seed).epoch] * len(states)  # any will do
-        self._epoch.compile(self.train_set, keys, states)
-        self._test.compile(self.test_set, keys, [state.graph for state in states])
+        self._epoch.compile(self.train_set, keys, states, look)
+        self._test.compile(self.test_set, keys, [state.graph for state in states], look)
 
     def train(
         self, states: Sequence[TrainState], seeds: Sequence[int], epoch: int
