@@ -216,7 +216,7 @@ def test_a_full_disk_loses_nothing(finished, tmp_path, monkeypatch):
 def test_nan_stops_the_run_and_keeps_the_last_good_checkpoint(tmp_path, monkeypatch):
     schedule = lambda step: jnp.where(step < 9, 1e-2, jnp.nan)  # in the third epoch of four steps
     optimizer = hnca.maximize(optax.adam(schedule))
-    monkeypatch.setattr(Bandit, "make_optimizer", lambda self: optimizer)
+    monkeypatch.setattr(Bandit, "make_optimizer", lambda self, steps: optimizer)
     with pytest.raises(UserError, match="no longer finite after epoch 3"):
         run(tmp_path)
     state, epoch = checkpoint.restore(tmp_path / "checkpoint", trainer().start())

@@ -33,8 +33,12 @@ SPLITS = {"train": "training", "test": "test"}
 COLORS = {
     "hnca": "#1144dd",
     "hnca+baseline": "#009977",
+    "hnca+loo": "#0077bb",
+    "hnca+learned": "#33711f",
     "reinforce": "#770000",
     "reinforce+baseline": "#bb8800",
+    "reinforce+loo": "#cc3311",
+    "reinforce+learned": "#885511",
     "loo": "#e022b8",
     "loo-independent": "#bb4499",
     "disarm": "#552266",

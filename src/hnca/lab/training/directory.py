@@ -9,7 +9,7 @@ curves.png
 
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,6 @@ from ..errors import UserError
 from ..files import write_json, write_synced, write_whole
 
 LOCK = ".lock"
-# Settings that do not make another run: it may have more epochs, and its data lie anywhere.
-FREE = ("epochs", "updates", "dataset")
 
 
 class Busy(UserError):
@@ -51,10 +49,15 @@ class RunDirectory:
                 f"another process is at work in {self.path}: wait for it, or choose another --out"
             ) from None
 
-    def check(self, config: dict[str, Any]) -> None:
-        """Refuses a directory with another run, or with anything else."""
+    def check(
+        self, config: dict[str, Any], free: Sequence[str] = (), defaults: Mapping[str, Any] = {}
+    ) -> None:
+        """Refuses a directory with another run, or with anything else. Settings that are `free`
+        do not make another one; what the directory does not say of a setting is the default."""
         if self.config.exists():
-            self._check_same(self.read_config(), config)
+            before = self.read_config()
+            before = before | {"settings": {**defaults, **before["settings"]}}
+            self._check_same(_identity(before, free), _identity(config, free))
         elif strangers := [file.name for file in self.path.iterdir() if file.name[0] != "."]:
             raise UserError(
                 f"{self.path} is no run's directory (it holds {sorted(strangers)[0]}): "
@@ -69,9 +72,8 @@ class RunDirectory:
         write_json(self.config, config)
 
     def _check_same(self, before: dict[str, Any], now: dict[str, Any]) -> None:
-        flat = [_identity(record) for record in (before, now)]
-        for name in flat[0] | flat[1]:
-            old, new = (each.get(name) for each in flat)
+        for name in before | now:
+            old, new = before.get(name), now.get(name)
             if old != new:
                 raise UserError(
                     f"{self.path} holds a run with {name} {old}, not {new}: "
@@ -127,9 +129,9 @@ def _line(entry: dict[str, Any]) -> str:
     return json.dumps(entry) + "\n"
 
 
-def _identity(config: dict[str, Any]) -> dict[str, Any]:
+def _identity(config: dict[str, Any], free: Sequence[str]) -> dict[str, Any]:
     """What must be the same for a run to go on."""
-    settings = {name: value for name, value in config["settings"].items() if name not in FREE}
+    settings = {name: value for name, value in config["settings"].items() if name not in free}
     data = config["data"]
     return {"task": config["task"], "data": (data["name"], data["fingerprint"]), **settings}
 

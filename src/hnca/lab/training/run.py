@@ -43,7 +43,7 @@ class Run:
         self.state = hosts.state_of_first(self.state)
 
     def _read(self, config: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
-        self.directory.check(config)
+        self.directory.check(config, self.experiment.free, default_settings(self.experiment))
         entries = self.directory.read_metrics()
         saved = checkpoint.restore(self.directory.checkpoints, self.state, len(entries))
         self.state, done = saved or (self.state, 0)
@@ -106,7 +106,19 @@ def configuration(
         | ({"experiment": source} if source else {}),
         "device": f"{devices}, {jnp.zeros(()).dtype}",
     }
-    return json.loads(json.dumps(record))  # as it will be read again: lists for tuples
+    return _as_read(record)
+
+
+def default_settings(experiment: AbstractExperiment) -> dict[str, Any]:
+    """What the settings are that a `config.json` of an earlier version does not know."""
+    fields = dataclasses.fields(experiment)
+    has = lambda field: field.default is not dataclasses.MISSING
+    return _as_read({field.name: field.default for field in fields if has(field)})
+
+
+def _as_read(record: dict[str, Any]) -> dict[str, Any]:
+    """As it will be read again: lists for tuples."""
+    return json.loads(json.dumps(record))
 
 
 def in_common(config: dict[str, Any]) -> dict[str, Any]:
