@@ -26,7 +26,7 @@ def influence_variance(
     case: Case, *estimators: hnca.AbstractEstimator, states: Sequence = ()
 ) -> list[list[np.ndarray]]:
     """For each estimator, the variance of the part that the theorems speak of (left-hand term of
-    Eq. 4), for every parameter of every node. Baselines are at 0 unless their `states` are given."""
+    Eq. 4), for every parameter of every node. Baselines are at 0, unless `states` are given."""
     states = states or [estimator.init(case.graph) for estimator in estimators]
     sample, rewards, probability = every_sample(case)
     nodes_alone = hnca.Graph(case.graph.nodes)
