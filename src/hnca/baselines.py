@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import ClassVar
 
 import equinox as eqx
@@ -19,13 +20,17 @@ class View:
     What the node and its descendants did is not in it."""
 
     def __init__(self, graph: Graph, node: Node, sample: Sample, key: PRNGKeyArray | None = None):
-        self.graph, self.node, self._key = graph, node, key
-        hidden = {node.name, *graph.structure.descendants(node.name)}
-        values = {name: array for name, array in sample.values.items() if name not in hidden}
-        logits = {name: array for name, array in sample.logits.items() if name in values}
-        logits[node.name] = sample.logits[node.name]  # they follow from the parents' values
-        self._known = Sample(values, logits, jnp.zeros(sample.batch))
+        self.graph, self.node, self._sample, self._key = graph, node, sample, key
         self._fresh: dict[int, list[Sample]] = {}  # by how many there are
+
+    @cached_property
+    def _known(self) -> Sample:
+        name, sample = self.node.name, self._sample
+        hidden = {name, *self.graph.structure.descendants(name)}
+        values = {each: array for each, array in sample.values.items() if each not in hidden}
+        logits = {each: array for each, array in sample.logits.items() if each in values}
+        logits[name] = sample.logits[name]  # they follow from the parents' values
+        return Sample(values, logits, jnp.zeros(sample.batch))
 
     @property
     def parents(self) -> Float[Array, "B I"]:
