@@ -63,7 +63,15 @@ RESAMPLED = {
 }
 
 
-@pytest.mark.parametrize("case", ["skip-connection", "diamond", "two-heads", "categorical-hidden"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "skip-connection",
+        "diamond",
+        "categorical-hidden",
+        pytest.param("two-heads", marks=pytest.mark.slow),  # the diamond has such routes too
+    ],
+)
 def test_every_pair_of_samples(case):
     """The expectation over what was done and over the fresh draws is the exact gradient."""
     graph, context = case = known(CASES[case]())

@@ -175,7 +175,7 @@ class Network(eqx.Module):
     bias: Float[Array, ""]
 
     def __call__(self, inputs: Float[Array, "B I"]) -> Float[Array, " B"]:
-        return jnp.tanh(inputs @ self.hidden.weight.T + self.hidden.bias) @ self.output + self.bias
+        return jnp.tanh(jax.vmap(self.hidden)(inputs)) @ self.output + self.bias
 
 
 class Fit(eqx.Module):
