@@ -62,16 +62,15 @@ class View:
 class AbstractBaseline(eqx.Module):
     """A number for each example that does not depend on what a node did, or on what came of it.
 
-    No bias comes of it, on any route: let W be all that does not descend from the node, S children
-    of it, and P(v | W, S) what HNCA has for a unit's values v in hindsight (REINFORCE: with the
-    unit among what is known, 1 for what it did). Then E[P(v | W, S) | W] = pi(v), so for every b
-    that is a function of W and of draws of its own,
+    No bias comes of it, on any route. Let W be all that does not descend from a unit, and
+    P(v | W, S) how likely it is to have taken v, given W and what the children S did (REINFORCE:
+    given what it did itself). The mean of that given W is pi(v). So for every b that is a function
+    of W and of draws of its own,
 
         E[ sum_v P(v | W, S) b d log pi(v) | W, b ]  =  b sum_v pi(v) d log pi(v)  =  0
 
-    That P(v | W, S) is a probability given W and what S did, for the children S that lead to a
-    component or for all of them: whatever lies between the node and one of S leads there too, and
-    so begins in S.
+    HNCA's weights are this P(v | W, S), whether S are the children that lead to a component or all
+    of them: what lies between the unit and one of S leads there too, and so begins in S.
     """
 
     needs_objective: eqx.AbstractClassVar[bool]  # as a function, not only its value
