@@ -84,7 +84,7 @@ def test_a_run_leaves_its_files(finished):
     names = {file.name for file in path.iterdir() if file.name[0] != "."}
     assert names == {"config.json", "metrics.jsonl", "summary.json", "curves.png", "checkpoint"}
     entries = RunDirectory(path).read_metrics()
-    layers = {"gradient_variance/h1", "gradient_variance/action"}
+    layers = {"gradient_variance/h1", "gradient_variance/action", "active_units/h1"}
     fixed = {"epoch", "step", "seconds", "train_accuracy", "test_accuracy", "gradient_variance"}
     assert all(set(entry) == fixed | layers for entry in entries)
     assert [(entry["epoch"], entry["step"]) for entry in entries] == [(1, 4), (2, 8), (3, 12)]
