@@ -77,7 +77,8 @@ class AbstractBaseline(eqx.Module):
 
     @abstractmethod
     def init(self, node: Node, *, key: PRNGKeyArray | None = None) -> PyTree:
-        """The state before the first batch, for one route to a node. `key` to draw parameters."""
+        """The state before the first batch, for one route to a node. `key` is for parameters: the
+        same for all routes, each of which has a baseline of its own."""
 
     @abstractmethod
     def value(

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
@@ -77,17 +76,14 @@ class HNCA(AbstractEstimator):
         return self.baseline.needs_objective
 
     def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
-        routes = [
-            (node, route)
+        return {
+            node.name: {
+                route.label: self.baseline.init(node, key=key)
+                for route in self._routes(graph, node)
+                if route.centred
+            }
             for node in graph.nodes
-            for route in self._routes(graph, node)
-            if route.centred
-        ]
-        keys = [None] * len(routes) if key is None else jax.random.split(key, len(routes))
-        state = {name: {} for name in graph.node_names}
-        for (node, route), own in zip(routes, keys, strict=True):
-            state[node.name][route.label] = self.baseline.init(node, key=own)
-        return state
+        }
 
     def divisors(self, state: PyTree) -> dict[str, Float[Array, ""]]:
         return self.baseline.divisors({name: [*routes.values()] for name, routes in state.items()})

@@ -1,6 +1,5 @@
 """REINFORCE: whatever a unit did gets all the credit for what came of it."""
 
-import jax
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from ..baselines import AbstractBaseline, NoBaseline, View
@@ -27,12 +26,7 @@ class Reinforce(AbstractEstimator):
         return self.baseline.needs_objective
 
     def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
-        count = len(graph.nodes)
-        keys = [None] * count if key is None else jax.random.split(key, count)
-        return {
-            node.name: self.baseline.init(node, key=own)
-            for node, own in zip(graph.nodes, keys, strict=True)
-        }
+        return {node.name: self.baseline.init(node, key=key) for node in graph.nodes}
 
     def divisors(self, state: PyTree) -> dict[str, Float[Array, ""]]:
         return self.baseline.divisors({name: [own] for name, own in state.items()})

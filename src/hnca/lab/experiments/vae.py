@@ -54,7 +54,12 @@ class VAE(AbstractImageExperiment):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
         "quick": {"epochs": 10, "eval_every": 10, "eval_samples": 10},
-        "best": {"epochs": 84, "learning_rate": 1e-3, "schedule": "cosine"},
+        "best": {
+            "estimator": "hnca+baseline",
+            "epochs": 84,
+            "learning_rate": 1e-3,
+            "schedule": "cosine",
+        },
     }
 
     @property
