@@ -172,10 +172,9 @@ class Network(eqx.Module):
 
     hidden: Affine
     output: Float[Array, " features"]
-    bias: Float[Array, ""]
 
     def __call__(self, inputs: Float[Array, "B I"]) -> Float[Array, " B"]:
-        return jnp.tanh(jax.vmap(self.hidden)(inputs)) @ self.output + self.bias
+        return jnp.tanh(jax.vmap(self.hidden)(inputs)) @ self.output
 
 
 class Fit(eqx.Module):
@@ -219,7 +218,7 @@ class Learned(AbstractBaseline):
         if key is None:
             raise ValueError("Learned draws its first weights: pass key= to init")
         hidden, zero = Affine(node.layer.inputs, self.features, key=key), jnp.zeros(())
-        network = Network(hidden, jnp.zeros(self.features), zero)
+        network = Network(hidden, jnp.zeros(self.features))
         return Fit(network, self.optimizer.init(network), jnp.zeros((), int), zero, zero, zero)
 
     def value(
@@ -229,18 +228,19 @@ class Learned(AbstractBaseline):
         return mean + deviation * state.network(at_least_single(view.parents))
 
     def update(self, state: PyTree, view: View, signal: Float[Array, " B"]) -> PyTree:
-        """As `MovingAverage`, it passes over a batch that is not finite."""
-        left = signal - self.value(state, view, ())
+        """A signal that is not finite counts as predicted: nothing is learned from it."""
+        predicted = self.value(state, view, ())
+        signal = jnp.where(jnp.isfinite(signal), signal, predicted)
         move = lambda old, new: self.decay * old + (1 - self.decay) * jnp.mean(new)
         batches, average = state.batches + 1, move(state.signal, signal)
-        distance = signal - self._from_zero(average, batches)
-        averages = average, move(state.spread, distance**2), move(state.residual, left**2)
-        moved = Fit(state.network, state.opt_state, batches, *averages)
-        mean, deviation = self._scale(moved)
+        spread = move(state.spread, (signal - self._from_zero(average, batches)) ** 2)
+        residual = state.residual
+        if self.normalise:
+            residual = move(residual, (signal - predicted) ** 2)
+        averages = batches, average, spread, residual
+        mean, deviation = self._scale(Fit(state.network, state.opt_state, *averages))
         fitted = self._fitted(state, at_least_single(view.parents), (signal - mean) / deviation)
-        after = Fit(*fitted, batches, *averages)
-        finite = jnp.isfinite(jnp.mean(signal))
-        return jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, state)
+        return Fit(*fitted, *averages)
 
     @property
     def unbiased(self) -> bool:
