@@ -33,7 +33,8 @@ class BareSteps:
 
     def __init__(self, experiment: AbstractExperiment, data):
         trainer = Trainer(experiment, data)
-        estimator, optimizer = experiment.make_estimator(), experiment.make_optimizer()
+        estimator = experiment.make_estimator()
+        optimizer = experiment.make_optimizer(trainer.steps * trainer.epochs)
         self.state = TrainState.start(trainer.graph, estimator, optimizer, jax.random.key(0))
         count = trainer.steps * experiment.batch_size
         images, labels = (trainer.train_set[name][:count] for name in ("image", "label"))

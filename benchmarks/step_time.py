@@ -102,7 +102,7 @@ def vae_contenders(units: Sequence[int], estimators, variance: bool = False) -> 
     return runs
 
 
-def bandit_contenders(units: Sequence[int]) -> dict[str, Run]:
+def bandit_contenders(units: Sequence[int], estimators) -> dict[str, Run]:
     """Training runs of one policy, by backpropagation and by each estimator."""
     graph, entries = bandit_policy(PIXELS, units, ACTIONS, key=KEY), inputs()
     runs = {YARDSTICK: backpropagation(graph, bandit_objective, entries)}
@@ -111,7 +111,7 @@ def bandit_contenders(units: Sequence[int]) -> dict[str, Run]:
         x, y = entry
         return {"x": x}, lambda sample: sample["action"] == y
 
-    runs |= {name: training(graph, each, task, entries) for name, each in ONE_SAMPLE.items()}
+    runs |= {name: training(graph, each, task, entries) for name, each in estimators.items()}
     measured = training(graph, hnca.HNCA(), task, entries, with_variance=True)
     return runs | {"hnca, variance measured": measured}
 
@@ -219,7 +219,7 @@ class Report:
         for depth in (1, 2, 3):
             units = [UNITS] * depth
             self._steps(f"vae-{depth}", vae_contenders(units, ESTIMATORS, variance=True))
-            self._steps(f"bandit-{depth}", bandit_contenders(units))
+            self._steps(f"bandit-{depth}", bandit_contenders(units, ONE_SAMPLE))
 
     def _steps(self, network: str, contenders: dict[str, Run]) -> None:
         timings = alternate(contenders, self.rounds, STEPS)

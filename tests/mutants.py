@@ -133,6 +133,20 @@ MUTANTS = [
         "return choice",
         "test_errors.py impossible_label",
     ),
+    Mutant(
+        "baselines see what came of a node",
+        "baselines.py",
+        "hidden = {name, *self.graph.structure.descendants(name)}",
+        "hidden = {name}",
+        "test_baselines.py -k view",
+    ),
+    Mutant(
+        "the baseline of a fresh sample has one component only",
+        "baselines.py",
+        "for each in drawn for part in components]",
+        "for each in drawn for part in components[:1]]",
+        "test_baselines.py -k mean",
+    ),
 ]
 
 

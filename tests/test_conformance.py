@@ -1,5 +1,6 @@
 """What every registered estimator has to do: one table, a row a test, a column a method."""
 
+import re
 from functools import cache
 
 import equinox as eqx
@@ -18,7 +19,7 @@ from hnca.estimators import REGISTRY, LeaveOneOut, make_estimator
 KEY = jax.random.key(7)
 DRAWS = 100_000
 METHODS = list(REGISTRY)
-DRAWING = ["loo", "loo-independent", "disarm", "arm"]  # samples of their own
+DRAWING = ["hnca+loo", "reinforce+loo", "loo", "loo-independent", "disarm", "arm"]  # samples
 BERNOULLI_ONLY = ["disarm", "arm", "straight-through"]
 
 
@@ -61,14 +62,14 @@ def deep() -> Case:
 
 def one_estimate(name: str, graph: Graph, sample: hnca.Sample, key=KEY) -> hnca.Estimate:
     estimator = make_estimator(name)
-    return estimator(graph, sample, estimator.init(graph), key=key)[0]
+    return estimator(graph, sample, estimator.init(graph, key=KEY), key=key)[0]
 
 
 @cache
 def mean_and_error(name: str):
     """Mean of many independent estimates of one example, and its standard error."""
     case, estimator = deep(), make_estimator(name)
-    state = estimator.init(case.graph)
+    state = estimator.init(case.graph, key=KEY)
 
     def one(key):
         first, second = jax.random.split(key)
@@ -103,7 +104,7 @@ def test_unbiased(name):
         assert largest_z(name) < 5
         return
     _, gradient = hnca.exact_gradient(case.graph, **case.context)
-    ((estimate, probability),) = estimates(case, estimator, [estimator.init(case.graph)])
+    ((estimate, probability),) = estimates(case, estimator, [estimator.init(case.graph, key=KEY)])
     mean = expectation(estimate.grads, probability)
     if estimator.unbiased:
         assert_trees_close(mean, gradient)
@@ -134,7 +135,7 @@ def test_z_scores_can_fail():
 @pytest.mark.parametrize("name", METHODS)
 def test_jit_vmap_and_pytree_state(name):
     case, estimator = tiny(), make_estimator(name)
-    state = estimator.init(case.graph)
+    state = estimator.init(case.graph, key=KEY)
     assert all(eqx.is_array(leaf) for leaf in jax.tree.leaves(state))
     keys = jax.random.split(KEY, 3)
 
@@ -159,7 +160,7 @@ def test_linear_in_the_weights_of_components(name):
     sample = case.graph.sample(KEY, x=jnp.tile(case.context["x"], (batch, 1)))
 
     def run(weights):
-        state = estimator.init(case.graph)
+        state = estimator.init(case.graph, key=KEY)
         estimate, _ = estimator(case.graph, sample, state, key=KEY, weights=weights)
         return estimate.credit, estimate.grads, estimate.value
 
@@ -182,7 +183,7 @@ def test_the_weight_of_an_example_multiplies_its_credit(name):
     """In every sample that is credited; and no weight is no credit at all."""
     case, estimator = tiny(), make_estimator(name)
     sample = case.graph.sample(KEY, x=jnp.tile(case.context["x"], (3, 1)))
-    state = jax.tree.map(lambda leaf: leaf + 0.7, estimator.init(case.graph))
+    state = jax.tree.map(lambda leaf: leaf + 0.7, estimator.init(case.graph, key=KEY))
     run = lambda weights: estimator(case.graph, sample, state, key=KEY, weights=weights)
     (plain, plain_state), (made, made_state) = run(None), run(jnp.array([0.0, 1.0, 2.0]))
     np.testing.assert_allclose(made.value, plain.value * np.array([0, 1, 2]), rtol=1e-12)
@@ -208,7 +209,7 @@ def test_one_trace_per_shape(name):
         sample = graph.sample(key, **case.context)
         return estimator(graph, sample, state, key=key)
 
-    state = estimator.init(case.graph)
+    state = estimator.init(case.graph, key=KEY)
     for key in jax.random.split(KEY, 3):
         _, state = run(case.graph, state, key)
     assert len(traces) == 1
@@ -253,7 +254,8 @@ def test_refusals(name):
     estimator = make_estimator(name)
     policy, (latents, context) = bandit(1).graph, categorical_hidden()
     sample = policy.sample(KEY, x=jnp.ones((4, 3)))
-    call = lambda: estimator(policy, sample, estimator.init(policy), reward=jnp.ones(4), key=KEY)
+    state = estimator.init(policy, key=KEY)
+    call = lambda: estimator(policy, sample, state, reward=jnp.ones(4), key=KEY)
     if estimator.needs_objective:
         message = "Reward 'reward' is known only for what was done; use .* as hnca and reinforce do"
         with pytest.raises(ValueError, match=message):
@@ -354,8 +356,12 @@ def test_registry():
     assert METHODS == [
         "hnca",
         "hnca+baseline",
+        "hnca+loo",
+        "hnca+learned",
         "reinforce",
         "reinforce+baseline",
+        "reinforce+loo",
+        "reinforce+learned",
         "loo",
         "loo-independent",
         "disarm",
@@ -363,7 +369,18 @@ def test_registry():
         "straight-through",
         "local-expectation",
     ]
-    with pytest.raises(ValueError, match=r"unknown estimator 'hcna'.*\n  hnca +credit by"):
-        make_estimator("hcna")
+    wrong = {
+        "hcna": "there is no method 'hcna'",
+        "hnca+lo": "there is no baseline 'lo'",
+        "disarm+loo": "'disarm' has no baseline",
+    }
+    for name, why in wrong.items():
+        with pytest.raises(
+            ValueError, match=f"estimator '{re.escape(name)}': {why}. .*\n  hnca +cre"
+        ):
+            make_estimator(name)
+    composed = make_estimator("reinforce+learned")
+    assert isinstance(composed, hnca.Reinforce)
+    assert isinstance(composed.baseline, hnca.Learned)
     with pytest.raises(ValueError, match="at least 2 samples"):
         LeaveOneOut(1)

@@ -244,11 +244,13 @@ def test_moving_average_starts_at_zero_and_moves_after_use(method):
 
 @pytest.mark.parametrize("bad", [jnp.nan, jnp.inf])
 def test_moving_average_passes_over_what_is_not_finite(bad):
-    average = hnca.MovingAverage(0.9)
-    state = average.update(average.init(), jnp.array([1.0, 3.0]))
-    after = average.update(state, jnp.array([1.0, bad]))
+    case, average = bandit(1), hnca.MovingAverage(0.9)
+    node = case.graph["h1"]
+    view = hnca.View(case.graph, node, drawn(case))
+    state = average.update(average.init(node), view, jnp.array([1.0, 3.0]))
+    after = average.update(state, view, jnp.array([1.0, bad]))
     np.testing.assert_array_equal(after, state)
-    np.testing.assert_allclose(average.update(after, jnp.array([4.0])), 0.9 * 0.2 + 0.4)
+    np.testing.assert_allclose(average.update(after, view, jnp.array([4.0])), 0.9 * 0.2 + 0.4)
 
 
 def test_routes_have_baselines_of_their_own_whatever_the_names():

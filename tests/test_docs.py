@@ -1,6 +1,7 @@
 """The examples in the documents run as they are printed."""
 
 import re
+import runpy
 from pathlib import Path
 
 import jax
@@ -37,6 +38,15 @@ def test_plan_of_the_readme(tmp_path):
     plan = tmp_path / "plan.toml"
     plan.write_text(block)
     assert len(read_plan(str(plan)).experiments) == 12
+
+
+def test_what_lies_beyond():
+    """The plans can be read, and the tables are those of the committed metrics."""
+    for plan in (ROOT / "docs/results/beyond").glob("*.toml"):
+        assert read_plan(str(plan)).experiments
+    script = runpy.run_path(str(ROOT / "docs/results/beyond.py"))
+    page = (ROOT / "docs/results/beyond.md").read_text()
+    assert script["with_tables"](page) == page
 
 
 def test_notation_names_what_exists():

@@ -87,7 +87,7 @@ def test_a_run_leaves_its_files(finished):
     names = {file.name for file in path.iterdir() if file.name[0] != "."}
     assert names == {"config.json", "metrics.jsonl", "summary.json", "curves.png", "checkpoint"}
     entries = RunDirectory(path).read_metrics()
-    layers = {"gradient_variance/h1", "gradient_variance/action"}
+    layers = {"gradient_variance/h1", "gradient_variance/action", "active_units/h1"}
     fixed = {"epoch", "step", "seconds", "train_accuracy", "test_accuracy", "gradient_variance"}
     assert all(set(entry) == fixed | layers for entry in entries)
     assert [(entry["epoch"], entry["step"]) for entry in entries] == [(1, 4), (2, 8), (3, 12)]
@@ -366,7 +366,7 @@ def test_a_full_disk_loses_nothing(finished, tmp_path, monkeypatch):
 def test_nan_stops_the_run_and_keeps_the_last_good_checkpoint(tmp_path, monkeypatch):
     schedule = lambda step: jnp.where(step < 9, 1e-2, jnp.nan)  # in the third epoch of four steps
     optimizer = hnca.maximize(optax.adam(schedule))
-    monkeypatch.setattr(Bandit, "make_optimizer", lambda self: optimizer)
+    monkeypatch.setattr(Bandit, "make_optimizer", lambda self, steps: optimizer)
     with pytest.raises(UserError, match="no longer finite after epoch 3"):
         run(tmp_path)
     state, epoch = checkpoint.restore(tmp_path / "checkpoint", trainer().start())

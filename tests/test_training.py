@@ -41,7 +41,8 @@ def test_an_epoch_is_its_steps(case):
     np.testing.assert_allclose(metrics["value"], jnp.concatenate(values), rtol=1e-12)
     assert int(together.step) == 4
     counts = hnca.parameter_counts(case.graph)
-    assert set(metrics) == {"value", *(f"variance/{name}" for name in counts)}
+    firing = {f"firing/{name}" for name in ("h1", "h2")}  # a choice of an action does not fire
+    assert set(metrics) == {"value", *(f"variance/{name}" for name in counts), *firing}
 
 
 def test_state_is_donated_and_compiled_once():
@@ -60,6 +61,31 @@ def test_state_is_donated_and_compiled_once():
     assert len(traces) == 1
     assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(case.graph))
     assert set(metrics) == {"value"}
+
+
+def test_weights_by_progress_are_for_training_alone():
+    """The gradient has them, of how far it is in epochs; the metrics are of the objective."""
+    case, seen = elbo(1), []
+    (context, _), still = task_of(case)(None), hnca.maximize(optax.sgd(1.0))
+
+    def weights(progress):
+        return {"H:h1": 3 * progress, "p:h1": 0 * progress}
+
+    def credited(task):
+        estimator = hnca.HNCA()
+        epoch = make_epoch(estimator, still, task, with_variance=False)
+        state = TrainState.start(case.graph, estimator, still, KEY)
+        state = eqx.tree_at(lambda state: state.step, state, jnp.asarray(2))
+        after, metrics = epoch(state, jnp.arange(1))
+        seen.append(float(metrics["value"][0]))
+        return eqx.filter(after.graph, eqx.is_array)
+
+    by_progress = credited(lambda _: (context, None, weights))
+    fixed = credited(lambda _: (context, None, {"H:h1": jnp.asarray(6.0), "p:h1": 0.0}))
+    assert_trees_close(by_progress, fixed, rtol=1e-12)
+    sample = case.graph.sample(jax.random.split(KEY, 3)[1], **context)
+    np.testing.assert_allclose(seen[0], case.graph.value(sample).mean(), rtol=1e-12)
+    assert abs(seen[1] - seen[0]) > 0.1
 
 
 def test_a_policy_learns():

@@ -28,10 +28,26 @@ ESTIMATORS = {
 }
 
 
+LEARNED = {
+    "reinforce+learned": hnca.Reinforce(hnca.Learned(3)),
+    "hnca+learned": hnca.HNCA(hnca.Learned(3)),
+    "full-reward+learned": hnca.HNCA(hnca.Learned(3), prune_children=False, downstream_only=False),
+}
+WITH_LEARNED = ["skip-connection", "two-heads", "categorical-hidden", "opaque-everywhere"]
+
+
 def frozen(state):
-    """Baselines far from zero, a different one everywhere."""
+    """Baselines far from zero, a different one everywhere: of a network, another weight for each
+    input, and averages after some batches."""
     leaves, structure = jax.tree.flatten(state)
-    return jax.tree.unflatten(structure, [jnp.asarray(0.7 + i) for i in range(len(leaves))])
+
+    def far(number, leaf):
+        if jnp.issubdtype(leaf.dtype, jnp.integer):
+            return jnp.full_like(leaf, 5)
+        noise = jax.random.normal(jax.random.key(number), leaf.shape) if leaf.ndim else 0.0
+        return 0.7 + number * (leaf.ndim == 0) + noise + jnp.zeros(leaf.shape)
+
+    return jax.tree.unflatten(structure, [far(i, leaf) for i, leaf in enumerate(leaves)])
 
 
 class SharedTables(Counterfactuals):
@@ -64,7 +80,10 @@ def gradients_of_all(case: Case, estimators: Mapping[str, hnca.AbstractEstimator
                 ((_, influence),), _ = estimator.assign(graph, sample, values, state, None)
             return gradients(graph, [(sample, added(influence, direct))])
 
-        zeros = {name: each.init(graph) for name, each in estimators.items()}  # no baseline
+        key = jax.random.key(0)
+        zeros = {
+            name: each.init(graph, key=key) for name, each in estimators.items()
+        }  # no baseline
         return {
             (name, baseline): of(estimators[name], state)
             for name, zero in zeros.items()
@@ -84,7 +103,7 @@ def check_unbiased(case: Case, estimators: Mapping[str, hnca.AbstractEstimator])
 
 @pytest.mark.parametrize("case", CASES)
 def test_expectation_of_estimate_is_exact_gradient(case):
-    check_unbiased(CASES[case](), ESTIMATORS)
+    check_unbiased(CASES[case](), ESTIMATORS | (LEARNED if case in WITH_LEARNED else {}))
 
 
 @pytest.mark.parametrize("estimator", ["reinforce", "hnca", "full-reward"])

@@ -1,7 +1,10 @@
 """Credit assignment for networks of discrete stochastic units, in JAX."""
 
 from .baselines import AbstractBaseline as AbstractBaseline
+from .baselines import Learned as Learned
 from .baselines import MovingAverage as MovingAverage
+from .baselines import Resampled as Resampled
+from .baselines import View as View
 from .bounds import log_weights as log_weights
 from .bounds import multi_sample_bound as multi_sample_bound
 from .credit import Estimate as Estimate

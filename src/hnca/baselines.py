@@ -1,39 +1,120 @@
 """What is subtracted from a learning signal to centre it."""
 
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from .graph import AbstractComponent, Graph, Node, Sample
+from .units import Affine, at_least_single
+
+
+class View:
+    """What the baseline of a node may see of a sample: all that does not descend from the node.
+    What the node and its descendants did is not in it."""
+
+    def __init__(self, graph: Graph, node: Node, sample: Sample, key: PRNGKeyArray | None = None):
+        self.graph, self.node, self._sample, self._key = graph, node, sample, key
+        self._fresh: dict[int, list[Sample]] = {}  # by how many there are
+
+    @cached_property
+    def _known(self) -> Sample:
+        name, sample = self.node.name, self._sample
+        hidden = {name, *self.graph.structure.descendants(name)}
+        values = {each: array for each, array in sample.values.items() if each not in hidden}
+        logits = {each: array for each, array in sample.logits.items() if each in values}
+        logits[name] = sample.logits[name]  # they follow from the parents' values
+        return Sample(values, logits, jnp.zeros(sample.batch))
+
+    @property
+    def parents(self) -> Float[Array, "B I"]:
+        """The values of the node's parents side by side, as its layer takes them."""
+        return self.graph.features(self._known, self.node.parents)
+
+    @property
+    def context(self) -> dict[str, Array]:
+        """The context arrays, as they were given."""
+        return {name: self._known[name] for name in self.graph.context_names}
+
+    def draw(self, key: PRNGKeyArray) -> Sample:
+        """A fresh value of the node from its own policy, and fresh ones of all that descends."""
+        own, below = jax.random.split(key)
+        value = self.node.layer.sample(self._known.logits[self.node.name], own)
+        return self.graph.resample(below, self._known, self.node.name, value)
+
+    def fresh(self, count: int) -> list[Sample]:
+        """So many draws; the same whenever one asks."""
+        if self._key is None:
+            name = self.node.name
+            raise ValueError(f"the baseline of '{name}' draws samples of its own: pass key=")
+        if count not in self._fresh:
+            own = jax.random.fold_in(self._key, self.graph.structure.place[self.node.name])
+            self._fresh[count] = [self.draw(key) for key in jax.random.split(own, count)]
+        return self._fresh[count]
 
 
 class AbstractBaseline(eqx.Module):
-    """A scalar that does not depend on the sample it is subtracted from, so that no bias comes
-    of it."""
+    """A number for each example that does not depend on what a node did, or on what came of it.
+
+    No bias comes of it, on any route. Let W be all that does not descend from a unit, and
+    P(v | W, S) how likely it is to have taken v, given W and what the children S did (REINFORCE:
+    given what it did itself). The mean of that given W is pi(v). So for every b that is a function
+    of W and of draws of its own,
+
+        E[ sum_v P(v | W, S) b d log pi(v) | W, b ]  =  b sum_v pi(v) d log pi(v)  =  0
+
+    HNCA's weights are this P(v | W, S), whether S are the children that lead to a component or all
+    of them: what lies between the unit and one of S leads there too, and so begins in S.
+    """
+
+    needs_objective: eqx.AbstractClassVar[bool]  # as a function, not only its value
 
     @abstractmethod
-    def init(self) -> PyTree:
-        """The state before the first batch."""
+    def init(self, node: Node, *, key: PRNGKeyArray | None = None) -> PyTree:
+        """The state before the first batch, for one route to a node. `key` is for parameters: the
+        same for all routes, each of which has a baseline of its own."""
 
     @abstractmethod
-    def value(self, state: PyTree) -> Float[Array, ""]:
-        """What to subtract."""
+    def value(
+        self, state: PyTree, view: View, components: Sequence[AbstractComponent]
+    ) -> Float[Array, "#B"] | Float[Array, ""]:
+        """What to subtract from the sum of these components: a number, or one for each example."""
 
     @abstractmethod
-    def update(self, state: PyTree, signal: Float[Array, " B"]) -> PyTree:
+    def update(self, state: PyTree, view: View, signal: Float[Array, " B"]) -> PyTree:
         """The state for the next batch, after a batch with this learning signal."""
+
+    @property
+    def unbiased(self) -> bool:
+        """Not where credit is divided by something."""
+        return True
+
+    def divisors(self, states: Mapping[str, Sequence[PyTree]]) -> dict[str, Float[Array, ""]]:
+        """What all credit of a node is divided by, for each of the nodes with the states of its
+        routes. By default it is not divided."""
+        return {}
 
 
 class NoBaseline(AbstractBaseline):
     """Subtracts nothing."""
 
-    def init(self) -> PyTree:
+    needs_objective: ClassVar[bool] = False
+
+    def init(self, node: Node, *, key: PRNGKeyArray | None = None) -> PyTree:
         return ()
 
-    def value(self, state: PyTree) -> Float[Array, ""]:
+    def value(
+        self, state: PyTree, view: View, components: Sequence[AbstractComponent]
+    ) -> Float[Array, ""]:
         return jnp.zeros(())
 
-    def update(self, state: PyTree, signal: Float[Array, " B"]) -> PyTree:
+    def update(self, state: PyTree, view: View, signal: Float[Array, " B"]) -> PyTree:
         return ()
 
 
@@ -42,18 +123,157 @@ class MovingAverage(AbstractBaseline):
     that is not finite is passed over: one NaN would stay in the average for good."""
 
     decay: int | float = eqx.field(default=0.99, static=True)
+    needs_objective: ClassVar[bool] = False
 
     def __check_init__(self):
-        if not 0 <= self.decay < 1:
-            raise ValueError(f"MovingAverage: decay must be in [0, 1), not {self.decay}")
+        _check_decay(self)
 
-    def init(self) -> PyTree:
+    def init(self, node: Node, *, key: PRNGKeyArray | None = None) -> PyTree:
         return jnp.zeros(())
 
-    def value(self, state: PyTree) -> Float[Array, ""]:
+    def value(
+        self, state: PyTree, view: View, components: Sequence[AbstractComponent]
+    ) -> Float[Array, ""]:
         return state
 
-    def update(self, state: PyTree, signal: Float[Array, " B"]) -> PyTree:
+    def update(self, state: PyTree, view: View, signal: Float[Array, " B"]) -> PyTree:
         mean = jnp.mean(signal)
         moved = self.decay * state + (1 - self.decay) * mean
         return jnp.where(jnp.isfinite(mean), moved, state)
+
+
+class Resampled(AbstractBaseline):
+    """What comes of other draws of the node and of all that descends from it, given the same
+    parents' values: the mean over so many `samples` (leave-one-out)."""
+
+    samples: int = eqx.field(default=1, static=True)
+    needs_objective: ClassVar[bool] = True
+
+    def __check_init__(self):
+        if self.samples < 1:
+            raise ValueError(f"Resampled: needs at least 1 sample, not {self.samples}")
+
+    def init(self, node: Node, *, key: PRNGKeyArray | None = None) -> PyTree:
+        return ()
+
+    def value(
+        self, state: PyTree, view: View, components: Sequence[AbstractComponent]
+    ) -> Float[Array, " B"]:
+        drawn = view.fresh(self.samples)
+        values = [part.value(view.graph, each) for each in drawn for part in components]
+        return sum(values, jnp.zeros(drawn[0].batch)) / self.samples
+
+    def update(self, state: PyTree, view: View, signal: Float[Array, " B"]) -> PyTree:
+        return ()
+
+
+class Network(eqx.Module):
+    """A layer of tanh units, and a weighted sum of them that starts at 0."""
+
+    hidden: Affine
+    output: Float[Array, " features"]
+
+    def __call__(self, inputs: Float[Array, "B I"]) -> Float[Array, " B"]:
+        return jnp.tanh(jax.vmap(self.hidden)(inputs)) @ self.output
+
+
+class Fit(eqx.Module):
+    """The state of a learned baseline. The last three are moving averages, from 0."""
+
+    network: Network
+    opt_state: PyTree
+    batches: Int[Array, ""]
+    signal: Float[Array, ""]
+    spread: Float[Array, ""]  # squared distance of the signal from its mean
+    residual: Float[Array, ""]  # and from the baseline
+
+
+class Learned(AbstractBaseline):
+    """A small network of the values of the node's parents, `features` tanh units, that predicts the
+    signal. It is trained by least squares, one step of the `optimizer` a batch, after use. What
+    reaches the node reaches it through its parents: they tell of the example what there is to tell.
+
+    The network predicts (signal - mean) / deviation, with moving averages of this `decay` for both:
+    so one learning rate is good for signals of any size, and a network that has not learned
+    anything yet is a moving average.
+
+    With `normalise`, all credit of a node is divided by max(1, sigma), as in NVIL (Mnih and Gregor
+    2014): sigma^2 is the moving average of the squares of what was left of the signal in batches
+    before, summed over the node's routes. The estimate for each layer is then unbiased but for a
+    positive factor, which the sample has no part in: not the gradient itself.
+    """
+
+    features: int = eqx.field(default=32, static=True)
+    optimizer: optax.GradientTransformation = eqx.field(default=optax.adam(1e-3), static=True)
+    decay: int | float = eqx.field(default=0.99, static=True)
+    normalise: bool = eqx.field(default=False, static=True)
+    needs_objective: ClassVar[bool] = False
+
+    def __check_init__(self):
+        _check_decay(self)
+        if self.features < 1:
+            raise ValueError(f"Learned: features must be 1 or more, not {self.features}")
+
+    def init(self, node: Node, *, key: PRNGKeyArray | None = None) -> PyTree:
+        if key is None:
+            raise ValueError("Learned draws its first weights: pass key= to init")
+        hidden, zero = Affine(node.layer.inputs, self.features, key=key), jnp.zeros(())
+        network = Network(hidden, jnp.zeros(self.features))
+        return Fit(network, self.optimizer.init(network), jnp.zeros((), int), zero, zero, zero)
+
+    def value(
+        self, state: PyTree, view: View, components: Sequence[AbstractComponent]
+    ) -> Float[Array, " B"]:
+        mean, deviation = self._scale(state)
+        return mean + deviation * state.network(at_least_single(view.parents))
+
+    def update(self, state: PyTree, view: View, signal: Float[Array, " B"]) -> PyTree:
+        """A signal that is not finite counts as predicted: nothing is learned from it."""
+        predicted = self.value(state, view, ())
+        signal = jnp.where(jnp.isfinite(signal), signal, predicted)
+        move = lambda old, new: self.decay * old + (1 - self.decay) * jnp.mean(new)
+        batches, average = state.batches + 1, move(state.signal, signal)
+        spread = move(state.spread, (signal - self._from_zero(average, batches)) ** 2)
+        residual = state.residual
+        if self.normalise:
+            residual = move(residual, (signal - predicted) ** 2)
+        averages = batches, average, spread, residual
+        mean, deviation = self._scale(Fit(state.network, state.opt_state, *averages))
+        fitted = self._fitted(state, at_least_single(view.parents), (signal - mean) / deviation)
+        return Fit(*fitted, *averages)
+
+    @property
+    def unbiased(self) -> bool:
+        return not self.normalise
+
+    def divisors(self, states: Mapping[str, Sequence[PyTree]]) -> dict[str, Float[Array, ""]]:
+        if not self.normalise:
+            return {}
+        square = lambda fit: self._from_zero(fit.residual, fit.batches)
+        total = lambda routes: sum(map(square, routes), jnp.zeros(()))
+        return {name: jnp.sqrt(jnp.maximum(1, total(routes))) for name, routes in states.items()}
+
+    def _fitted(
+        self, state: Fit, inputs: Float[Array, "B I"], target: Float[Array, " B"]
+    ) -> tuple[Network, PyTree]:
+        """The network after a step towards the target."""
+        error = lambda network: jnp.mean((network(inputs) - target) ** 2)
+        slope = jax.grad(error)(state.network)
+        updates, opt_state = self.optimizer.update(slope, state.opt_state, state.network)  # pyright: ignore[reportArgumentType]
+        return eqx.apply_updates(state.network, updates), opt_state
+
+    def _scale(self, state: Fit) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """Mean and deviation of the signal; the latter a little more, lest rounding be learned."""
+        mean = self._from_zero(state.signal, state.batches)
+        deviation = jnp.sqrt(self._from_zero(state.spread, state.batches))
+        return mean, deviation + 1e-3 * jnp.abs(mean) + jnp.finfo(mean.dtype).tiny
+
+    def _from_zero(self, average: Float[Array, ""], batches: Int[Array, ""]) -> Float[Array, ""]:
+        """A moving average that began at 0, without what is left of that 0."""
+        return average / (1 - self.decay ** jnp.maximum(batches, 1))
+
+
+def _check_decay(baseline: MovingAverage | Learned) -> None:
+    if not 0 <= baseline.decay < 1:
+        kind = type(baseline).__name__
+        raise ValueError(f"{kind}: decay must be in [0, 1), not {baseline.decay}")

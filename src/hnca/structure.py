@@ -53,6 +53,14 @@ class Structure:
                 found[name].append(component)
         return {name: tuple(components) for name, components in found.items()}
 
+    def descendants(self, name: str) -> frozenset[str]:
+        """The nodes that depend on a node, directly or through others."""
+        found = {name}
+        for each, parents in self.parents.items():
+            if found.intersection(parents):
+                found.add(each)
+        return frozenset(found - {name})
+
     def mediators(self, name: str, component: str) -> Names:
         """The children of a node from which the component can be reached (ch^i in the paper)."""
         ancestors = self.ancestors[component]

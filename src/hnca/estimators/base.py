@@ -23,8 +23,8 @@ class AbstractEstimator(eqx.Module):
     A method fills in `init` and `assign`; the rest is the same for all of them.
     """
 
-    unbiased: eqx.AbstractClassVar[bool]
-    needs_objective: eqx.AbstractClassVar[bool]  # needs the objective as a function, not its value
+    unbiased: eqx.AbstractVar[bool]
+    needs_objective: eqx.AbstractVar[bool]  # needs the objective as a function, not its value
 
     @abstractmethod
     def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
@@ -43,6 +43,11 @@ class AbstractEstimator(eqx.Module):
         """The credit of every node for its influence on the objective, given the `values` of the
         components; direct dependence on parameters is not its concern. First that of the sample;
         a method that draws others, whose nodes have other parents' values, adds theirs."""
+
+    def divisors(self, state: PyTree) -> dict[str, Float[Array, ""]]:
+        """By the names of nodes, what all of their credit is divided by, where it is anything: a
+        method that has some is biased, if only in the length of each layer's gradient."""
+        return {}
 
     @eqx.filter_jit
     def __call__(
@@ -65,17 +70,18 @@ class AbstractEstimator(eqx.Module):
         counted, values = weighted(graph, checked), graph.component_values(sample, reward)
         counted_values = values | {name: w * values[name] for name, w in checked.items()}
         if weights is None or isinstance(weights, Mapping):
-            assigned, state = self.assign(counted, sample, counted_values, state, key)
+            assigned, after = self.assign(counted, sample, counted_values, state, key)
         else:
-            assigned, state = self.assign(graph, sample, values, state, key)
+            assigned, after = self.assign(graph, sample, values, state, key)
             of_example = jnp.broadcast_to(jnp.asarray(weights, float), (sample.batch,))
             assigned = [(each, scaled(credit, of_example)) for each, credit in assigned]
         (_, influence), *others = jax.lax.stop_gradient(assigned)
         credit = added(influence, jax.lax.stop_gradient(direct_credit(counted, sample)))
+        credit |= {name: credit[name] / by for name, by in self.divisors(state).items()}
         grads = unweighted(gradients(counted, [(sample, credit), *others]))
         value = total(graph.objective, counted_values, sample)
         estimate = Estimate(credit, grads, value, tuple(others), checked or None)
-        return estimate, jax.lax.stop_gradient(state)
+        return estimate, jax.lax.stop_gradient(after)
 
 
 def total(

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from ..baselines import AbstractBaseline, NoBaseline
+from ..baselines import AbstractBaseline, NoBaseline, View
 from ..counterfactual import Counterfactuals, Table
 from ..credit import Credit
 from ..graph import AbstractComponent, Graph, Node, Sample
@@ -46,7 +46,7 @@ class HNCA(AbstractEstimator):
                                     posterior given what S did            if it is direct too)
         straight, f opaque          weight on the sampled value           worth f  (REINFORCE)
 
-    - `baseline` is subtracted from f on the last two ways, and tracks what comes on each.
+    - `baseline` is subtracted from f on the last two ways, and has a state for each.
     - `prune_children=False` lets credit come through all children, even where none of them leads
       to the component (ablation "no child pruning").
     - `downstream_only=False` adds the components that the unit has no influence on, through all
@@ -56,8 +56,6 @@ class HNCA(AbstractEstimator):
     baseline: AbstractBaseline
     prune_children: bool = eqx.field(static=True)
     downstream_only: bool = eqx.field(static=True)
-    unbiased: ClassVar[bool] = True
-    needs_objective: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -69,15 +67,26 @@ class HNCA(AbstractEstimator):
         self.prune_children = prune_children
         self.downstream_only = downstream_only
 
+    @property
+    def unbiased(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.baseline.unbiased
+
+    @property
+    def needs_objective(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.baseline.needs_objective
+
     def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
         return {
             node.name: {
-                route.label: self.baseline.init()
+                route.label: self.baseline.init(node, key=key)
                 for route in self._routes(graph, node)
                 if route.centred
             }
             for node in graph.nodes
         }
+
+    def divisors(self, state: PyTree) -> dict[str, Float[Array, ""]]:
+        return self.baseline.divisors({name: [*routes.values()] for name, routes in state.items()})
 
     def assign(
         self,
@@ -87,24 +96,30 @@ class HNCA(AbstractEstimator):
         state: PyTree,
         key: PRNGKeyArray | None,
     ) -> tuple[Assigned, PyTree]:
-        return self.assign_from(Counterfactuals(graph, sample), values, state)
+        return self.assign_from(Counterfactuals(graph, sample), values, state, key)
 
     def assign_from(
-        self, tables: Counterfactuals, values: Values, state: PyTree
+        self,
+        tables: Counterfactuals,
+        values: Values,
+        state: PyTree,
+        key: PRNGKeyArray | None = None,
     ) -> tuple[Assigned, PyTree]:
         """The same, by any tables of the sample."""
         graph, sample = tables.graph, tables.sample
         credit: Credit = {}
         next_state = {node.name: {} for node in graph.nodes}
         for node in graph.nodes:
+            view = View(graph, node, sample, key)
             weights = jnp.zeros((node.layer.choices, sample.batch, node.layer.units))
             for route, components in self._routes(graph, node).items():
                 worth = _changes(tables, node, route, components)
                 if route.centred:
                     signal = total(components, values, sample)
-                    average = state[node.name][route.label]
-                    worth += (signal - self.baseline.value(average))[None, :, None]
-                    next_state[node.name][route.label] = self.baseline.update(average, signal)
+                    own = state[node.name][route.label]
+                    gain = signal - self.baseline.value(own, view, components)
+                    worth += gain[None, :, None]
+                    next_state[node.name][route.label] = self.baseline.update(own, view, signal)
                 weights += _hindsight(tables, node, route) * worth
             credit[node.name] = node.layer.expected_score(sample.logits[node.name], weights)
         return [(sample, credit)], next_state

@@ -1,8 +1,6 @@
 """Local expectation gradients: what HNCA computes, by brute force."""
 
-from typing import ClassVar
-
-from jaxtyping import PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from ..baselines import AbstractBaseline
 from ..counterfactual import Counterfactuals
@@ -17,11 +15,20 @@ class LocalExpectation(AbstractEstimator):
     the price is what the paper's message passing saves."""
 
     method: HNCA
-    unbiased: ClassVar[bool] = True
-    needs_objective: ClassVar[bool] = False
 
     def __init__(self, baseline: AbstractBaseline | None = None):
         self.method = HNCA(baseline)
+
+    @property
+    def unbiased(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.method.unbiased
+
+    @property
+    def needs_objective(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.method.needs_objective
+
+    def divisors(self, state: PyTree) -> dict[str, Float[Array, ""]]:
+        return self.method.divisors(state)
 
     def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
         return self.method.init(graph, key=key)
@@ -35,4 +42,4 @@ class LocalExpectation(AbstractEstimator):
         key: PRNGKeyArray | None,
     ) -> tuple[Assigned, PyTree]:
         tables = Counterfactuals(graph, sample, brute_force=True)
-        return self.method.assign_from(tables, values, state)
+        return self.method.assign_from(tables, values, state, key)

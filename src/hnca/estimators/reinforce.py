@@ -1,10 +1,8 @@
 """REINFORCE: whatever a unit did gets all the credit for what came of it."""
 
-from typing import ClassVar
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from jaxtyping import PRNGKeyArray, PyTree
-
-from ..baselines import AbstractBaseline, NoBaseline
+from ..baselines import AbstractBaseline, NoBaseline, View
 from ..credit import Credit
 from ..graph import Graph, Sample
 from .base import AbstractEstimator, Assigned, Values, reinforced, total
@@ -15,14 +13,23 @@ class Reinforce(AbstractEstimator):
     sum of the components downstream of the node (Section "HNCA in a Contextual Bandit Setting")."""
 
     baseline: AbstractBaseline
-    unbiased: ClassVar[bool] = True
-    needs_objective: ClassVar[bool] = False
 
     def __init__(self, baseline: AbstractBaseline | None = None):
         self.baseline = baseline or NoBaseline()
 
+    @property
+    def unbiased(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.baseline.unbiased
+
+    @property
+    def needs_objective(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.baseline.needs_objective
+
     def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
-        return {name: self.baseline.init() for name in graph.node_names}
+        return {node.name: self.baseline.init(node, key=key) for node in graph.nodes}
+
+    def divisors(self, state: PyTree) -> dict[str, Float[Array, ""]]:
+        return self.baseline.divisors({name: [own] for name, own in state.items()})
 
     def assign(
         self,
@@ -35,9 +42,11 @@ class Reinforce(AbstractEstimator):
         credit: Credit = {}
         next_state = {}
         for node in graph.nodes:
-            signal = total(graph.downstream(node.name), values, sample)
-            gain = signal - self.baseline.value(state[node.name])
+            view = View(graph, node, sample, key)
+            components, own = graph.downstream(node.name), state[node.name]
+            signal = total(components, values, sample)
+            gain = signal - self.baseline.value(own, view, components)
             logits, taken = sample.logits[node.name], sample[node.name]
             credit[node.name] = reinforced(node.layer, logits, taken, gain)
-            next_state[node.name] = self.baseline.update(state[node.name], signal)
+            next_state[node.name] = self.baseline.update(own, view, signal)
         return [(sample, credit)], next_state

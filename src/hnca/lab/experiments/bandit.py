@@ -44,7 +44,7 @@ class AbstractBandit(AbstractImageExperiment):
             return None
         return (
             "evaluates the objective again, but a bandit's reward comes once, from outside: "
-            "use hnca or reinforce, with or without +baseline"
+            "use hnca or reinforce, alone or with +baseline or +learned"
         )
 
 

@@ -19,6 +19,7 @@ from ...estimators import REGISTRY, AbstractEstimator, make_estimator
 from ...exact import World
 from ...graph import Graph
 from ...optimizers import maximize
+from ...weights import Weights
 from ..errors import UsageError, UserError
 
 Say = Callable[[str], None]  # tells the user a line
@@ -81,12 +82,13 @@ class Step(NamedTuple):
 
     context: Mapping[str, ArrayLike]  # for `graph.sample`
     world: World | None = None  # answers a sample with its reward; None if nothing is opaque
-    weights: Mapping[str, ArrayLike] | Float[Array, " B"] | None = None
-    """Of the examples `[B]`, or of components by name: see `AbstractEstimator`."""
+    weights: Weights | Callable[[Float[Array, ""]], Weights] | None = None
+    """Of the examples `[B]`, or of components by name: see `AbstractEstimator`. A function of the
+    progress, in epochs from 0, is for training alone: metrics are of the objective without."""
 
 
 MOST, MOST_LAYERS = 2**31, 256  # of anything that is counted; a layer takes a second to compile
-POSITIVE = ("epochs", "updates", "batch_size", "learning_rate", "eval_every")
+POSITIVE = ("epochs", "updates", "batch_size", "learning_rate", "clip", "eval_every")
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,13 @@ class AbstractExperiment(ABC):
     """Step size of the optimizer."""
     optimizer: Literal["adam", "sgd", "rmsprop", "adamw"] = "adam"
     """From optax, with its other settings at their defaults."""
+    schedule: Literal["constant", "cosine", "linear"] = "constant"
+    """What becomes of the learning rate: it stays, or falls to 0 until the last step. A run whose
+    rate falls cannot be given more epochs."""
+    warmup_steps: int = 0
+    """The learning rate rises from 0 in so many steps first."""
+    clip: float | None = None
+    """Scales a gradient down whose norm, over all parameters, is above this."""
     updates: int | None = None
     """Train for so many steps instead of --epochs, rounded up to whole epochs."""
     eval_every: int = 1
@@ -177,6 +186,8 @@ class AbstractExperiment(ABC):
         if not 0 <= self.seed < 2**32:
             raise UsageError(f"--seed must be from 0 to {2**32 - 1}, not {self.seed}")
         self.check_positive(*POSITIVE)
+        if self.warmup_steps < 0:
+            raise UsageError(f"--warmup-steps must be 0 or more, not {self.warmup_steps}")
 
     def check_positive(self, *names: str) -> None:
         """Refuses settings that must be above 0, or left out."""
@@ -195,6 +206,30 @@ class AbstractExperiment(ABC):
         """The method, in the paper's settings."""
         return make_estimator(self.estimator)
 
-    def make_optimizer(self) -> optax.GradientTransformation:
-        """The optimizer, uphill."""
-        return maximize(getattr(optax, self.optimizer)(self.learning_rate))
+    def make_optimizer(self, steps: int) -> optax.GradientTransformation:
+        """The optimizer, uphill, for a run of so many steps."""
+        optimizer = getattr(optax, self.optimizer)(self._learning_rate(steps))
+        if self.clip is not None:
+            optimizer = optax.chain(optax.clip_by_global_norm(self.clip), optimizer)
+        return maximize(optimizer)
+
+    def _learning_rate(self, steps: int) -> float | optax.Schedule:
+        rate, rise = self.learning_rate, self.warmup_steps
+        if self.schedule == "constant" and not rise:
+            return rate
+        if rise >= steps:
+            raise UsageError(f"--warmup-steps {rise}: the whole run has no more than {steps} steps")
+        rest = {
+            "constant": optax.constant_schedule(rate),
+            "cosine": optax.cosine_decay_schedule(rate, steps - rise),
+            "linear": optax.linear_schedule(rate, 0, steps - rise),
+        }[self.schedule]
+        if not rise:
+            return rest
+        return optax.join_schedules([optax.linear_schedule(0, rate, rise), rest], [rise])
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """The settings that do not make another run: it may have more epochs, unless its learning
+        rate depends on where it ends, and its data may lie anywhere."""
+        return ("epochs", "updates", "dataset") if self.schedule == "constant" else ("dataset",)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ...bounds import multi_sample_bound
@@ -33,6 +34,10 @@ class VAE(AbstractImageExperiment):
     """No credit through children that a component cannot be reached from (hnca only)."""
     downstream_only: bool = True
     """No credit for components that are not downstream of a unit (hnca only)."""
+    kl_warmup: int = 0
+    """For so many epochs the weight of the KL terms rises, step by step, from --kl-start to 1."""
+    kl_start: float = 0.1
+    """The weight of the KL terms (entropies, and what is not the image's) before the first step."""
     eval_every: int = 40
     eval_samples: int = 100
     """Samples of the multi-sample bound on the test images."""
@@ -49,6 +54,12 @@ class VAE(AbstractImageExperiment):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
         "quick": {"epochs": 10, "eval_every": 10, "eval_samples": 10},
+        "best": {
+            "estimator": "hnca+baseline",
+            "epochs": 84,
+            "learning_rate": 1e-3,
+            "schedule": "cosine",
+        },
     }
 
     @property
@@ -62,7 +73,14 @@ class VAE(AbstractImageExperiment):
         return hierarchical_vae(data.pixels, self.sizes, categories=self.categories, key=key)
 
     def step(self, rows: dict[str, Array], key: PRNGKeyArray) -> Step:
-        return Step({"x": pixels_of(key, rows["image"])})
+        weights = self._kl_weights if self.kl_warmup else None
+        return Step({"x": pixels_of(key, rows["image"])}, weights=weights)
+
+    def _kl_weights(self, progress: Float[Array, ""]) -> dict[str, Float[Array, ""]]:
+        """Of every component but the image's log-probability."""
+        weight = self.kl_start + (1 - self.kl_start) * jnp.minimum(progress / self.kl_warmup, 1)
+        layers = [f"h{level}" for level in range(1, len(self.sizes) + 1)]
+        return {f"{kind}:{layer}": weight for layer in layers for kind in ("H", "p")}
 
     def test(
         self, graph: Graph, row: dict[str, Array], key: PRNGKeyArray
@@ -115,5 +133,7 @@ class VAE(AbstractImageExperiment):
         if self.layers is not None and len(self.sizes) != self.layers:
             given = f"--layers {self.layers}, but {len(self.units)} --units"
             raise UsageError(f"{given}: give one size, or one for each layer")
+        if self.kl_warmup < 0 or self.kl_start < 0:
+            raise UsageError("--kl-warmup and --kl-start must be 0 or more")
         if self.categories < 2:
             raise UsageError(f"--categories must be 2 or more, not {self.categories}")

@@ -40,6 +40,7 @@ COLORS = {
     "hnca+learned": "#69690f",
     "reinforce": "#770000",
     "reinforce+baseline": "#bb8800",
+    "reinforce+loo": "#cc3311",
     "reinforce+learned": "#873c69",
     "loo": "#f05a96",
     "loo-independent": "#c300a5",

@@ -19,7 +19,6 @@ from typing import Any, Literal, NamedTuple
 from ..errors import UserError, first_line
 from ..experiments import AbstractExperiment, experiment_from
 from ..training import RunDirectory
-from ..training.directory import FREE
 from .engines import AbstractEngine
 from .plans import PlannedRun
 from .worker import Measurement, Order, measure
@@ -104,7 +103,8 @@ def _check_same(run: PlannedRun, directory: RunDirectory) -> None:
     """Training would refuse a directory with another run; this says so before."""
     wanted = run.experiment
     there = experiment_from(directory.read_config(), type(wanted))
-    free = {each.name: getattr(wanted, each.name) for each in fields(wanted) if each.name in FREE}
+    names = [each.name for each in fields(wanted) if each.name in wanted.free]
+    free = {name: getattr(wanted, name) for name in names}
     if replace(there, **free) == wanted:
         return
     raise UserError(f"{directory.path} holds a run with other settings: choose another --out")

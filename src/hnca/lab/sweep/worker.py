@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -110,7 +110,7 @@ def measure(order: Order, data_dir: Path | None) -> Measurement:
     experiment = order.experiment()
     data = experiment.data(data_dir, _nobody)
     few = data.first(MEASURED_STEPS * experiment.batch_size, MEASURED_TESTS)
-    trainer = Trainer(experiment, few)
+    trainer = Trainer(replace(experiment, warmup_steps=0), few)  # which may be more than few
     seeds, states = [experiment.seed], [trainer.start()]
     trainer.compile(states)
     [(state, _)] = jax.block_until_ready(trainer.train(states, seeds, 1))

@@ -10,7 +10,7 @@ curves.png
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,6 @@ from ..files import write_json, write_synced, write_whole
 from .checkpoint import Belonging, misplacement
 
 LOCK = ".lock"
-# Settings that do not make another run: it may have more epochs, and its data lie anywhere.
-FREE = ("epochs", "updates", "dataset")
 
 
 class Busy(UserError):
@@ -53,15 +51,26 @@ class RunDirectory:
                 f"another process is at work in {self.path}: wait for it, or choose another --out"
             ) from None
 
-    def check(self, config: dict[str, Any]) -> None:
-        """Refuses a directory with another run, or with anything else."""
+    def check(
+        self, config: dict[str, Any], free: Sequence[str] = (), defaults: Mapping[str, Any] = {}
+    ) -> None:
+        """Refuses a directory with another run, or with anything else. Settings that are `free`
+        do not make another one; what the directory does not say of a setting is the default."""
         if self.config.exists():
-            self._check_same(self.read_config(), config)
+            before = self.read_config()
+            before = before | {"settings": {**defaults, **before["settings"]}}
+            self._check_same(_identity(before, free), _identity(config, free))
         elif strangers := [file.name for file in self.path.iterdir() if file.name[0] != "."]:
             raise UserError(
                 f"{self.path} is no run's directory (it holds {sorted(strangers)[0]}): "
                 "choose another --out"
             )
+
+    def identified(self, config: dict[str, Any]) -> dict[str, Any]:
+        """With the identity by which checkpoints know the run: that of its first configuration.
+        Settings that a later version adds do not change it."""
+        before = self.read_config() if self.config.exists() else config
+        return config | {"identity": before.get("identity") or _digest(before)}
 
     def begin(self, config: dict[str, Any]) -> None:
         """Writes the configuration. Of a run that goes on in another environment, the first one is
@@ -71,9 +80,8 @@ class RunDirectory:
         write_json(self.config, config)
 
     def _check_same(self, before: dict[str, Any], now: dict[str, Any]) -> None:
-        flat = [_identity(record) for record in (before, now)]
-        for name in flat[0] | flat[1]:
-            old, new = (each.get(name) for each in flat)
+        for name in before | now:
+            old, new = before.get(name), now.get(name)
             if old != new:
                 raise UserError(
                     f"{self.path} holds a run with {name} {old}, not {new}: "
@@ -145,8 +153,7 @@ class Ledger:
     """Tells what states of a run belong to, epoch by epoch, by running digests."""
 
     def __init__(self, config: dict[str, Any]):
-        told = {name: value for name, value in _identity(config).items() if value is not None}
-        self._run = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        self._run = config.get("identity") or _digest(config)
         self._metrics = hashlib.sha256()
 
     def add(self, entry: dict[str, Any]) -> Belonging:
@@ -159,9 +166,15 @@ class Ledger:
         return [self.add(entry) for entry in entries]
 
 
-def _identity(config: dict[str, Any]) -> dict[str, Any]:
+def _digest(config: dict[str, Any]) -> str:
+    """Of what makes the run: no other run has it. Its length and where its data lie do not."""
+    told = _identity(config, free=("epochs", "updates", "dataset"))
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _identity(config: dict[str, Any], free: Sequence[str]) -> dict[str, Any]:
     """What must be the same for a run to go on."""
-    settings = {name: value for name, value in config["settings"].items() if name not in FREE}
+    settings = {name: value for name, value in config["settings"].items() if name not in free}
     data = config["data"]
     return {"task": config["task"], "data": (data.get("name"), data.get("fingerprint")), **settings}
 

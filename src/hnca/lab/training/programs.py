@@ -1,6 +1,6 @@
 """Compiled programs: an epoch as a step inside a scan, for one run or for several side by side."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from ...credit import gradient_variance
 from ...estimators import AbstractEstimator
-from ...graph import Graph
+from ...graph import Graph, Sample
+from ...units import Bernoulli
 from ..experiments import Step
 from .compiling import elsewhere
 from .devices import Devices
@@ -112,14 +113,15 @@ def epoch_function(
     """A function of an epoch's inputs and a state: the state after the last step, and metrics by
     step. The inputs are a pytree of arrays with an entry for each step. The metrics are the mean
     `value` of the objective and, unless it is switched off, the `variance/NAME` of each layer's
-    gradient.
+    gradient and, `firing/NAME`, how often each unit of a Bernoulli layer is expected to fire.
 
     `optimizer` has to walk uphill: `maximize(optax.adam(1e-4))`.
     """
 
-    def step(state: TrainState, entry: PyTree):
+    def step(state: TrainState, entry: PyTree, steps: int):
         key, sample_key, estimate_key = jax.random.split(state.key, 3)
-        context, world, weights = Step(*task(entry))
+        context, world, given = Step(*task(entry))
+        weights = given(state.step / steps) if callable(given) else given
         sample = state.graph.sample(sample_key, **context)
         reward = None if world is None else world(sample)
         weighted = {} if weights is None else {"weights": weights}
@@ -131,10 +133,12 @@ def epoch_function(
             key=estimate_key,
             **weighted,
         )
-        metrics = {"value": jnp.mean(estimate.value)}
+        value = state.graph.value(sample, reward) if callable(given) else estimate.value
+        metrics = {"value": jnp.mean(value)}
         if with_variance:
             variances = gradient_variance(state.graph, sample, estimate)
             metrics |= {f"variance/{name}": value for name, value in variances.items()}
+            metrics |= {f"firing/{name}": mean for name, mean in _firing(state.graph, sample)}
         params = eqx.filter(state.graph, eqx.is_inexact_array)
         grads = eqx.filter(estimate.grads, eqx.is_inexact_array)
         updates, opt_state = optimizer.update(grads, state.opt_state, params)
@@ -143,15 +147,23 @@ def epoch_function(
 
     def epoch(inputs: PyTree, state: TrainState):
         arrays, static = eqx.partition(state, eqx.is_array)
+        steps = len(jax.tree.leaves(inputs)[0])
 
         def body(arrays, entry):
-            after, metrics = step(eqx.combine(arrays, static), entry)
+            after, metrics = step(eqx.combine(arrays, static), entry, steps)
             return eqx.filter(after, eqx.is_array), metrics
 
         arrays, metrics = jax.lax.scan(body, arrays, inputs)
         return eqx.combine(arrays, static), metrics
 
     return epoch
+
+
+def _firing(graph: Graph, sample: Sample) -> Iterator[tuple[str, Float[Array, " U"]]]:
+    """For each layer of Bernoulli units, their mean probability over the batch of firing."""
+    for node in graph.nodes:
+        if type(node.layer) is Bernoulli:  # a subclass may have another policy
+            yield node.name, jnp.mean(jax.nn.sigmoid(sample.logits[node.name]), axis=0)
 
 
 def make_epoch(

@@ -47,7 +47,8 @@ class Run:
         self.state = hosts.state_of_first(self.state)
 
     def _read(self, config: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
-        self.directory.check(config)
+        self.directory.check(config, self.experiment.free, default_settings(self.experiment))
+        config = self.directory.identified(config)
         self.directory.read_summary()  # what cannot be read is refused now, not after training
         entries = self.directory.read_metrics()
         belongings = Ledger(config).add_all(entries)
@@ -120,7 +121,19 @@ def configuration(
         "device": f"{devices}, {jnp.zeros(()).dtype}",
         "machine": machine(),
     }
-    return json.loads(json.dumps(record))  # as it will be read again: lists for tuples
+    return _as_read(record)
+
+
+def default_settings(experiment: AbstractExperiment) -> dict[str, Any]:
+    """What the settings are that a `config.json` of an earlier version does not know."""
+    fields = dataclasses.fields(experiment)
+    has = lambda field: field.default is not dataclasses.MISSING
+    return _as_read({field.name: field.default for field in fields if has(field)})
+
+
+def _as_read(record: dict[str, Any]) -> dict[str, Any]:
+    """As it will be read again: lists for tuples."""
+    return json.loads(json.dumps(record))
 
 
 def machine() -> str:

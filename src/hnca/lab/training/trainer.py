@@ -16,6 +16,7 @@ from ..experiments import AbstractExperiment, Data, Step, count_rows
 from .devices import Devices
 from .programs import Metrics, Program, TrainState, epoch_function
 
+ACTIVE = 0.01  # the least variance of an active unit's value
 TEST_BATCH = 500  # rows at a time: bounds the memory of a test
 
 
@@ -49,7 +50,8 @@ class Trainer:
         self.graph = self._make_graph(experiment.seed)
         counts = parameter_counts(self.graph)
         self._counts = {name: counts[name] for name in experiment.measured_layers(self.graph)}
-        self._estimator, self._optimizer = experiment.make_estimator(), experiment.make_optimizer()
+        self._estimator = experiment.make_estimator()
+        self._optimizer = experiment.make_optimizer(self.steps * self.epochs)
         self._epoch_function = epoch_function(self._estimator, self._optimizer, self._step)
         self._epoch = Program(self._train_one, self.devices, donate=True)
         self._test = Program(self._test_one, self.devices)
@@ -95,14 +97,23 @@ class Trainer:
         return self._test(self.test_set, keys, graphs)
 
     def summarise(self, metrics: Metrics) -> dict[str, float]:
-        """Means over the steps of an epoch, and over the parameters of the layers."""
-        means = {name: float(np.mean(values)) for name, values in metrics.items()}
-        variances = {name: means[f"variance/{name}"] for name in self._counts}
+        """Means over the steps of an epoch, and over the parameters of the layers. A unit is active
+        whose value varies over the examples: on average it fires with a probability p such that
+        p (1 - p) > 0.01."""
+        means = {name: np.mean(values, axis=0) for name, values in metrics.items()}
+        variances = {name: float(means[f"variance/{name}"]) for name in self._counts}
+        firing = {
+            name.removeprefix("firing/"): each
+            for name, each in means.items()
+            if name.startswith("firing/")
+        }
+        active = {name: int(np.sum(p * (1 - p) > ACTIVE)) for name, p in firing.items()}
         total = sum(count * variances[name] for name, count in self._counts.items())
         return {
-            f"train_{self.experiment.measure}": means["value"],
+            f"train_{self.experiment.measure}": float(means["value"]),
             "gradient_variance": total / sum(self._counts.values()),
             **{f"gradient_variance/{name}": value for name, value in variances.items()},
+            **{f"active_units/{name}": count for name, count in active.items()},
         }
 
     def _train_one(

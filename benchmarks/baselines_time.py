@@ -1,0 +1,60 @@
+"""What a baseline that sees the example costs in a training step.
+
+    make bench
+
+A resampled baseline costs at most what leave-one-out has beyond backpropagation; a learned one, a
+small part of a step. Alternating runs in one process, as in step_time.py.
+"""
+
+import argparse
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+from step_time import STEPS, UNITS, YARDSTICK, bandit_contenders, vae_contenders
+from timing import Timings, alternate
+
+from hnca.estimators import make_estimator
+
+METHODS = ("hnca", "hnca+baseline", "hnca+loo", "hnca+learned", "loo")
+LEARNED_BAR = 1.15
+
+
+def resampled(timings: Timings) -> float:
+    """A step of hnca+loo, beside one of hnca and one of loo less backpropagation."""
+    names = ("hnca+loo", "hnca", "loo", YARDSTICK)
+    rounds = zip(*(timings.rounds[name] for name in names), strict=True)
+    return median(both / (hnca + loo - less) for both, hnca, loo, less in rounds)
+
+
+def main() -> None:
+    """Prints the ratios beside the most that they may be. Exits with 1 where a bar is missed."""
+    parser = argparse.ArgumentParser(description="What baselines cost.")
+    parser.add_argument("--rounds", type=int, default=20, help="alternating runs of each contender")
+    rounds = parser.parse_args().rounds
+    table, met = Table("figure", "measured", "at most", "", title="The bar"), True
+
+    def check(figure: str, ratio: float, bar: float) -> None:
+        nonlocal met
+        met &= ratio <= bar
+        table.add_row(figure, f"{ratio:.2f}", f"{bar}", "ok" if ratio <= bar else "MISSED")
+
+    estimators = {name: make_estimator(name) for name in METHODS}
+    learned = "hnca+learned / hnca+baseline"
+    for depth in (1, 2, 3):
+        timings = alternate(vae_contenders([UNITS] * depth, estimators), rounds, STEPS)
+        check(f"vae-{depth}: hnca+loo / (hnca + loo - {YARDSTICK})", resampled(timings), 1.0)
+        check(
+            f"vae-{depth}: {learned}", timings.ratio("hnca+learned", "hnca+baseline"), LEARNED_BAR
+        )
+    alone = {name: estimators[name] for name in ("hnca+baseline", "hnca+learned")}
+    for depth in (1, 2, 3):
+        timings = alternate(bandit_contenders([UNITS] * depth, alone), rounds, STEPS)
+        ratio = timings.ratio("hnca+learned", "hnca+baseline")
+        check(f"bandit-{depth}: {learned}", ratio, LEARNED_BAR)
+    Console().print(table)
+    raise SystemExit(0 if met else 1)
+
+
+if __name__ == "__main__":
+    main()
