@@ -35,5 +35,8 @@ from .units import Bernoulli as Bernoulli
 from .units import Categorical as Categorical
 from .units import Fixed as Fixed
 from .units import Readout as Readout
+from .unroll import by_time as by_time
+from .unroll import over_time as over_time
+from .unroll import unroll as unroll
 
 __version__ = "0.1.0"

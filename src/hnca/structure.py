@@ -10,20 +10,26 @@ class Structure:
     is no part of what jax flattens; two graphs of the same names and edges have equal ones.
 
     `parents` has the nodes, parents before children; `inputs` has what each component of the
-    objective reads.
+    objective reads; `tied` are the nodes and components that have the layer of another.
     """
 
-    def __init__(self, parents: Mapping[str, Names], inputs: Mapping[str, Names]):
-        self.parents, self.inputs = dict(parents), dict(inputs)
+    def __init__(
+        self,
+        parents: Mapping[str, Names],
+        inputs: Mapping[str, Names],
+        tied: frozenset[str] = frozenset(),
+    ):
+        self.parents, self.inputs, self.tied = dict(parents), dict(inputs), tied
         self.nodes: Names = tuple(self.parents)
         self.place = {name: place for place, name in enumerate(self.nodes)}
+        self.component = {name: place for place, name in enumerate(self.inputs)}
         read = [*self.parents.values(), *self.inputs.values()]
         names = dict.fromkeys(name for each in read for name in each)
         self.context: Names = tuple(name for name in names if name not in self.place)
         self.children = self._children()
         self.ancestors = self._ancestors()
         self.downstream = self._downstream()
-        self._edges = tuple(self.parents.items()), tuple(self.inputs.items())
+        self._edges = tuple(self.parents.items()), tuple(self.inputs.items()), tied
         self._hash = hash(self._edges)
 
     def _children(self) -> dict[str, Names]:
