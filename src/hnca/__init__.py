@@ -19,6 +19,7 @@ from .estimators import make_estimator as make_estimator
 from .exact import World as World
 from .exact import configurations as configurations
 from .exact import exact_gradient as exact_gradient
+from .foreign import Applied as Applied
 from .graph import AbstractComponent as AbstractComponent
 from .graph import Graph as Graph
 from .graph import Node as Node

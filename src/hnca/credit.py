@@ -118,13 +118,19 @@ def _places(graph: Graph) -> dict[str, dict[str, Node]]:
 
 
 def _seen(graph: Graph, places: Mapping[str, Node], assigned: Assigned) -> Seen:
-    """What a layer saw in all its places: to its gradient, so many samples."""
-    return [
-        (graph.features(sample, node.parents), jax.lax.stop_gradient(credit[name]))
-        for name, node in places.items()
-        for sample, credit in assigned
-        if name in credit
-    ]
+    """What a layer saw in all its places: to its gradient, so many samples of an example, which
+    are neighbours in the batch."""
+
+    def joined(arrays: list[Float[Array, "_ ..."]]) -> Float[Array, "_ ..."]:
+        return jnp.stack(arrays, 1).reshape(-1, *arrays[0].shape[1:]) if arrays[1:] else arrays[0]
+
+    seen = []
+    for sample, credit in assigned:
+        names = [name for name in places if name in credit]
+        features = [graph.features(sample, places[name].parents) for name in names]
+        credits = [jax.lax.stop_gradient(credit[name]) for name in names]
+        seen += [(joined(features), joined(credits))] if names else []
+    return seen
 
 
 def _by_example(seen: Seen, batch: int) -> SeenByExample:

@@ -155,7 +155,7 @@ class Graph(eqx.Module):
         self._nodes = tuple(by_name[name] for name in order)
         self._objective = parts[len(nodes) :]
         parents = {node.name: node.parents for node in self._nodes}
-        tied = frozenset(part.name for part in parts if tied_to(part))
+        tied = {part.name: owner for part in parts for owner in tied_to(part)}
         self.structure = Structure(parents, {}, tied)  # what a component reads may depend on nodes
         inputs = {part.name: part.inputs(self) for part in self._objective}
         self.structure = Structure(parents, inputs, tied)
@@ -186,6 +186,10 @@ class Graph(eqx.Module):
             return self
         changed = tuple(change(part) for part in self._objective)
         return eqx.tree_at(lambda graph: graph._objective, self, changed)
+
+    def layer(self, name: str) -> AbstractLayer:
+        """The layer of a node."""
+        return self._owned(self.structure.tied.get(name, name))
 
     def _owned(self, name: str) -> AbstractLayer:
         """The layer of the part that owns it."""
@@ -293,7 +297,7 @@ class Graph(eqx.Module):
         """The named values as children and functions see them: categories one-hot."""
         values = sample[name]
         if name in self.structure.place:
-            return self[name].layer.expand(values)
+            return self.layer(name).expand(values)
         return values.astype(jnp.result_type(values, float))
 
     # Objective

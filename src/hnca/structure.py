@@ -10,16 +10,17 @@ class Structure:
     is no part of what jax flattens; two graphs of the same names and edges have equal ones.
 
     `parents` has the nodes, parents before children; `inputs` has what each component of the
-    objective reads; `tied` are the nodes and components that have the layer of another.
+    objective reads; `tied` has the owners of the layers that nodes and
+    components have from another.
     """
 
     def __init__(
         self,
         parents: Mapping[str, Names],
         inputs: Mapping[str, Names],
-        tied: frozenset[str] = frozenset(),
+        tied: Mapping[str, str],
     ):
-        self.parents, self.inputs, self.tied = dict(parents), dict(inputs), tied
+        self.parents, self.inputs, self.tied = dict(parents), dict(inputs), dict(tied)
         self.nodes: Names = tuple(self.parents)
         self.place = {name: place for place, name in enumerate(self.nodes)}
         self.component = {name: place for place, name in enumerate(self.inputs)}
@@ -29,7 +30,7 @@ class Structure:
         self.children = self._children()
         self.ancestors = self._ancestors()
         self.downstream = self._downstream()
-        self._edges = tuple(self.parents.items()), tuple(self.inputs.items()), tied
+        self._edges = tuple(self.parents.items()), tuple(self.inputs.items())
         self._hash = hash(self._edges)
 
     def _children(self) -> dict[str, Names]:
