@@ -22,24 +22,27 @@ STEPS, UNITS = 3, 2
 
 
 def recurrent(inputs: int, *, tied: bool = True) -> Case:
-    """Three steps of two tied units, with inputs or without: a reward and a likelihood at every
-    step, by a layer that is tied too, and an entropy. Untied, the parameters have equal values."""
+    """Three steps of two tied units and a reward at each. With inputs, also a likelihood at every
+    step, by a layer that is tied too, and entropies. Untied, the parameters have equal values."""
     k1, k2 = jax.random.split(KEY)
     cell = Bernoulli(UNITS + inputs, UNITS, values=(-1, 1), key=k1)
     readout = Bernoulli(UNITS, 1, key=k2)
 
     def step(t):
-        parents = [f"x@{t}", f"h@{t - 1}"] if inputs else [f"h@{t - 1}"]
+        parents, reward = [f"h@{t - 1}"], Reward(f"r@{t}", [f"h@{t}"])
+        if not inputs:
+            return [Node(f"h@{t}", cell, parents), reward]
         return [
-            Node(f"h@{t}", cell, parents),
+            Node(f"h@{t}", cell, [f"x@{t}", *parents]),
             LogProb(f"y@{t}", readout, [f"h@{t}"]),
-            Reward(f"r@{t}", [f"h@{t}"]),
+            reward,
             Entropy(f"h@{t}"),
         ]
 
     graph = lively(Graph(*hnca.unroll(step, STEPS)))
-    context = hnca.by_time(y=bits(2, STEPS)[..., None]) | {"h@-1": bits(2, UNITS, seed=4)}
-    context |= hnca.by_time(x=bits(2, STEPS * inputs).reshape(2, STEPS, -1)) if inputs else {}
+    context = {"h@-1": bits(2, UNITS, seed=4)}
+    if inputs:
+        context |= hnca.by_time(y=bits(2, STEPS)[..., None], x=bits(2, STEPS, seed=6)[..., None])
     return Case(graph if tied else untied(graph), context)
 
 
@@ -85,8 +88,8 @@ def estimate_of(case: Case, name: str, sample: hnca.Sample) -> tuple[hnca.Estima
 
 @pytest.mark.parametrize("name", ["hnca+baseline", "local-expectation", "loo-independent"])
 def test_credit_is_that_of_the_untied_network(name):
-    """In every place, with weights; the gradient is the sum. That of a single example shows it
-    for the variance too, whose square it is about: of two examples, half the squared difference."""
+    """In every place, with weights. The gradient is the sum, also for the variance, which is that
+    of the sum over all places and passes of an example."""
     tied, free = recurrent(1), recurrent(1, tied=False)
     sample = tied.graph.sample(KEY, **tied.context)
     (got, variance), (wanted, _) = (estimate_of(case, name, sample) for case in (tied, free))

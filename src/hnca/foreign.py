@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -26,7 +27,7 @@ class Applied(eqx.Module):
                 raise ValueError(f"Applied: these variables have a state, {state}: {NEITHER}")
         self.function, self.parameters = function, parameters
 
-    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, "..."]:
+    def __call__(self, x: Float[Array, " inputs"]) -> Any:
         return self.function(self.parameters, x)
 
 
