@@ -14,6 +14,7 @@ from enumeration import assert_trees_close, expectation, of_single_samples
 from graphs import Case, bits, lively
 from hnca import Bernoulli, Categorical, Entropy, Graph, LogProb, Node, Reward
 from hnca.estimators import make_estimator
+from hnca.models import generative
 from test_docs import ROOT
 from test_unbiased import ESTIMATORS, check_unbiased
 
@@ -190,6 +191,14 @@ def test_a_chain_of_names_and_a_layer_of_a_node_in_the_objective():
     assert [node.owner for node in graph.nodes] == [None, "h", "h"]
     assert hnca.parameter_counts(graph) == {"h": 6}
     assert graph.objective[0].layer is graph["k"].layer is graph["h"].layer
+
+
+def test_what_is_tied_in_a_decoder_is_tied_in_its_dreams():
+    readout = layer(2, 1)
+    parts = [LogProb("y", readout, ["h"]), LogProb("z", "p:y", ["h"]), LogProb("h", layer(0, 2))]
+    dream = generative(Graph([H], parts))
+    assert dream["z"].owner == "y"
+    assert set(dream.sample(KEY).values) == {"h", "y", "z"}
 
 
 def test_time_there_and_back():

@@ -85,12 +85,15 @@ class Counterfactuals:
 
     def _tables(self, edge: Edge, with_entropy: bool) -> list[Table]:
         """The tables of a layer in one of its places, with those of all places like it."""
-        place = lambda edge: (id(edge[0].layer), edge[0].name, edge[1], with_entropy)
-        if place(edge) not in self._known:
+
+        def place(node: Node, name: str) -> Hashable:
+            return id(node.layer), node.name, node.parents, name, with_entropy
+
+        if place(*edge) not in self._known:
             edges = self._alike().get(self._kind(edge, with_entropy), [edge])
             for each, tables in zip(edges, self._side_by_side(edges, with_entropy), strict=True):
-                self._known[place(each)] = tables
-        return self._known[place(edge)]
+                self._known[place(*each)] = tables
+        return self._known[place(*edge)]
 
     def _alike(self) -> dict[Hashable, list[Edge]]:
         """The edges of the graph by their kind, where layers are tied."""

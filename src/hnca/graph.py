@@ -3,6 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import equinox as eqx
@@ -128,6 +129,15 @@ def _parameters(tree: PyTree) -> list[Array]:
     return jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
 
 
+def _owned(graph: "Graph", name: str) -> AbstractLayer:
+    """The layer of the part that owns it. Asked for often: a function, as looking up a method of a
+    module takes its time."""
+    structure = graph.structure
+    if name in structure.place:
+        return graph._nodes[structure.place[name]].layer
+    return graph._objective[structure.component[name]].conditionals()[name].layer
+
+
 def entropy_name(of: str) -> str:
     """The name of the component that is the entropy of a node."""
     return f"H:{of}"
@@ -177,7 +187,8 @@ class Graph(eqx.Module):
         tied = self.structure.tied
         if not tied:
             return parts
-        return tuple(filled(part, self._owned) if part.name in tied else part for part in parts)
+        owned = partial(_owned, self)
+        return tuple(filled(part, owned) if part.name in tied else part for part in parts)
 
     def with_components(self, change: Callable[[AbstractComponent], AbstractComponent]) -> "Graph":
         """The graph with other components of the same names and inputs. Those that `change` gets
@@ -189,14 +200,7 @@ class Graph(eqx.Module):
 
     def layer(self, name: str) -> AbstractLayer:
         """The layer of a node."""
-        return self._owned(self.structure.tied.get(name, name))
-
-    def _owned(self, name: str) -> AbstractLayer:
-        """The layer of the part that owns it."""
-        if name in self.structure.place:
-            return self._nodes[self.structure.place[name]].layer
-        component = self._objective[self.structure.component[name]]
-        return component.conditionals()[name].layer
+        return _owned(self, self.structure.tied.get(name, name))
 
     def _check_widths(self, context_widths: dict[str, int]) -> None:
         nodes = self.nodes

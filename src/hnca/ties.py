@@ -59,13 +59,13 @@ def by_owner(parts: Sequence[Part], owned: Sequence[str]) -> tuple[Part, ...]:
     """The parts, each with the names of the owners of its layers: not the layers, nor the names of
     others that are tied themselves. `owned` has the names of the parts that have a layer."""
     names = {part.name: tied_to(part) for part in parts}
-    order = {name: place for place, name in enumerate(names)}
+    order, known = {name: place for place, name in enumerate(names)}, set(owned)
 
     def owner(name: str) -> str:
         way = [name]
         while further := names[way[-1]]:
             (named,) = further
-            if named not in owned:
+            if named not in known:
                 wrong = f"'{way[-1]}' is to have the layer of '{named}', but there is none"
                 raise ValueError(f"{wrong}; the layers are those of {quoted(owned)}")
             way.append(named)
