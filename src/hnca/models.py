@@ -115,8 +115,8 @@ def generative(vae: Graph) -> Graph:
     from the prior down to the data. `generative(vae).sample(key)["x"]` is a dream."""
     parts = [part for part in vae.objective if isinstance(part, LogProb)]
     node = {part.name: part.of for part in parts}  # of tied parts, the names of the nodes are tied
-    layer = lambda part: node[part.owner] if part.owner in node else part.layer
-    return Graph([Node(part.of, layer(part), part.given) for part in parts])
+    place = lambda part: node.get(part.owner, part.layer)
+    return Graph([Node(part.of, place(part), part.given) for part in parts])
 
 
 def _chain(inputs: int, units: Sequence[int]) -> tuple[list[str], list[int]]:
