@@ -266,6 +266,7 @@ def test_credit_through_a_world_that_is_no_part_of_the_graph():
         assert_trees_close(expectation(grads, probability), exact)
 
 
+@pytest.mark.slow  # a program for each method
 @pytest.mark.parametrize("example", ["memory.py", "corridor.py"])
 def test_examples(example, tmp_path, monkeypatch, capsys):
     """A few steps of each, and a figure."""
