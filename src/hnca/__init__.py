@@ -22,6 +22,7 @@ from .estimators import make_estimator as make_estimator
 from .exact import World as World
 from .exact import configurations as configurations
 from .exact import exact_gradient as exact_gradient
+from .foreign import Applied as Applied
 from .graph import AbstractComponent as AbstractComponent
 from .graph import Graph as Graph
 from .graph import Node as Node
@@ -38,5 +39,8 @@ from .units import Bernoulli as Bernoulli
 from .units import Categorical as Categorical
 from .units import Fixed as Fixed
 from .units import Readout as Readout
+from .unroll import by_time as by_time
+from .unroll import over_time as over_time
+from .unroll import unroll as unroll
 
 __version__ = "0.1.0"

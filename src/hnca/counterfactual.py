@@ -4,7 +4,7 @@ Every answer is a table `[V, B, U]` of *changes* from what was: 0 at the value t
 take. Changes lose fewer digits than the two large sums that they are the difference of.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -17,18 +17,21 @@ from .units import AbstractLayer, Affine, Bernoulli, Categorical
 CANDIDATES_AT_ONCE = 16  # evaluations of a function side by side: bounds its memory
 
 Table = Float[Array, "V B U"]
+Edge = tuple[Node, str]  # a layer in one of its places, and the parent whose units are asked
 Statistic = Callable[[Float[Array, "B ..."]], Float[Array, " B"]]  # of a map's outputs
 
 
 class Counterfactuals:
-    """The tables of one sample. What two askers need is computed once.
+    """The tables of one sample. What two askers need is computed once, and the tables of a tied
+    layer's places side by side: one kernel to compile, not one for each of a hundred time steps.
 
     With `brute_force`, everything is evaluated anew for each value of each unit.
     """
 
     def __init__(self, graph: Graph, sample: Sample, brute_force: bool = False):
         self.graph, self.sample, self.brute_force = graph, sample, brute_force
-        self._policies: dict[tuple[str, str], list[Table]] = {}
+        self._known: dict[Hashable, list[Table]] = {}
+        self._groups: dict[Hashable, list[Edge]] | None = None
 
     def message(self, child: str, name: str) -> Table:
         """Change of the log-probability of what the child did, for the units of `name`."""
@@ -41,7 +44,7 @@ class Counterfactuals:
     def log_prob(self, node: Node, name: str) -> Table:
         """Change of the log-probability of `node`'s values under its layer, for the units of
         its parent `name`. The node may be one of the objective's."""
-        return self._layer(node, name, with_entropy=False)[0]
+        return self._tables((node, name), with_entropy=False)[0]
 
     def activation(
         self, map: Affine, statistic: Statistic, parents: Sequence[str], name: str
@@ -77,11 +80,54 @@ class Counterfactuals:
 
     def _policy(self, child: str, name: str) -> list[Table]:
         """The tables of a child's policy: log-probability, and entropy if the objective has it."""
-        if (child, name) not in self._policies:
-            wanted = entropy_name(child) in self.graph.structure.inputs
-            tables = self._layer(self.graph[child], name, with_entropy=wanted)
-            self._policies[child, name] = tables
-        return self._policies[child, name]
+        wanted = entropy_name(child) in self.graph.structure.inputs
+        return self._tables((self.graph[child], name), with_entropy=wanted)
+
+    def _tables(self, edge: Edge, with_entropy: bool) -> list[Table]:
+        """The tables of a layer in one of its places, with those of all places like it."""
+
+        def place(node: Node, name: str) -> Hashable:
+            return id(node.layer), node.name, node.parents, name, with_entropy
+
+        if place(*edge) not in self._known:
+            edges = self._alike().get(self._kind(edge, with_entropy), [edge])
+            for each, tables in zip(edges, self._side_by_side(edges, with_entropy), strict=True):
+                self._known[place(*each)] = tables
+        return self._known[place(*edge)]
+
+    def _alike(self) -> dict[Hashable, list[Edge]]:
+        """The edges of the graph by their kind, where layers are tied."""
+        if self._groups is None:
+            self._groups, structure = {}, self.graph.structure
+            for child, node in self.graph.conditionals.items() if structure.tied else ():
+                wanted = child in structure.place and entropy_name(child) in structure.inputs
+                for name in node.parents:
+                    if name in structure.place:
+                        kind = self._kind((node, name), wanted)
+                        self._groups.setdefault(kind, []).append((node, name))
+        return self._groups
+
+    def _kind(self, edge: Edge, with_entropy: bool) -> Hashable:
+        """What edges have in common that one kernel can serve: the layers, and the shapes."""
+        (node, name), nodes = edge, self.graph.structure.place
+        shape = lambda each: (self.sample[each].shape, self.sample[each].dtype)
+        layer = lambda each: id(self.graph.layer(each)) if each in nodes else None
+        seen = tuple((layer(parent), shape(parent)) for parent in node.parents)
+        return id(node.layer), node.parents.index(name), seen, shape(node.name), with_entropy
+
+    def _side_by_side(self, edges: Sequence[Edge], with_entropy: bool) -> list[list[Table]]:
+        """The tables of edges of one kind, as if they were examples of one batch."""
+        node, name = edges[0]
+        if len(edges) == 1:
+            return [self._layer(node, name, with_entropy)]
+        rows = [(each.name, *each.parents) for each, _ in edges]
+        columns = zip(rows[0], zip(*rows, strict=True), strict=True)
+        values = {first: jnp.concatenate([self.sample[n] for n in all]) for first, all in columns}
+        batch = Sample(values, {}, jnp.zeros(len(edges) * self.sample.batch))
+        joined = Counterfactuals(self.graph, batch, self.brute_force)
+        tables = joined._layer(node, name, with_entropy)
+        parts = [jnp.split(table, len(edges), axis=1) for table in tables]
+        return [list(each) for each in zip(*parts, strict=True)]
 
     def _layer(self, node: Node, name: str, with_entropy: bool) -> list[Table]:
         """The tables of a layer, by a fast kernel if there is one."""

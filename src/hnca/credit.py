@@ -1,6 +1,6 @@
 """From credit to gradients: d objective / d logit in, d objective / d parameter out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -54,8 +54,8 @@ def gradients(graph: Graph, assigned: Assigned) -> Graph:
 
     def surrogate(graph: Graph) -> Float[Array, ""]:
         total = jnp.zeros(())
-        for name, node in graph.conditionals.items():
-            total += _credited_logits(node.layer, _seen(graph, node, name, assigned))
+        for owner, places in _places(graph).items():
+            total += _credited_logits(places[owner].layer, _seen(graph, places, assigned))
         for component in graph.objective:
             if component.has_parameters:
                 total += jnp.sum(component.value(graph, sample))
@@ -69,31 +69,32 @@ def gradient_variance(
     graph: Graph, sample: Sample, estimate: Estimate
 ) -> dict[str, Float[Array, ""]]:
     """For each layer, the mean over its parameters of the variance of their gradient over the
-    batch (population variance, as in the paper). Components with parameters of their own are
-    listed too; what has no parameters is not. See `parameter_counts` to average over layers.
+    batch (population variance, as in the paper). A layer in several places is listed once, by the
+    name of its owner. Components with parameters of their own are listed too; what has no
+    parameters is not. See `parameter_counts` to average over layers.
 
     Linear maps need no per-example gradients, nor do they on top of a `Readout`'s features;
     anything else takes them, a few at a time.
     """
-    conditionals, means = graph.conditionals, estimate.grads.conditionals
+    layers, means = _places(graph), estimate.grads.conditionals
     components = {component.name: component for component in graph.objective}
     parts = {component.name: component for component in estimate.grads.objective}
     assigned = [(sample, estimate.credit), *estimate.others]
 
     def variance(name: str) -> Float[Array, ""]:
-        if name not in conditionals:
+        if name not in layers:
             weight = (estimate.weights or {}).get(name)
             return _component_variance(graph, components[name], sample, weight, parts[name])
-        node = conditionals[name]
-        seen = _by_example(_seen(graph, node, name, assigned), sample.batch)
-        return _layer_variance(node.layer, seen, means[name].layer)
+        seen = _by_example(_seen(graph, layers[name], assigned), sample.batch)
+        return _layer_variance(layers[name][name].layer, seen, means[name].layer)
 
     return {name: variance(name) / count for name, count in parameter_counts(graph).items()}
 
 
 def parameter_counts(graph: Graph) -> dict[str, int]:
-    """How many parameters each layer has, and each component with parameters of its own."""
-    modules = {name: node.layer for name, node in graph.conditionals.items()}
+    """How many parameters each layer has, by the name of its owner if it is in several places,
+    and each component with parameters of its own."""
+    modules = {name: places[name].layer for name, places in _places(graph).items()}
     modules |= {part.name: part for part in graph.objective if part.has_parameters}
     counts = {name: _size(module) for name, module in modules.items()}
     return {name: count for name, count in counts.items() if count}
@@ -108,12 +109,28 @@ Seen = list[tuple[Float[Array, "_ I"], Float[Array, "_ ..."]]]
 SeenByExample = list[tuple[Float[Array, "B _ I"], Float[Array, "B _ ..."]]]
 
 
-def _seen(graph: Graph, node: Node, name: str, assigned: Assigned) -> Seen:
-    return [
-        (graph.features(sample, node.parents), jax.lax.stop_gradient(credit[name]))
-        for sample, credit in assigned
-        if name in credit
-    ]
+def _places(graph: Graph) -> dict[str, dict[str, Node]]:
+    """For each layer, by the name of its owner, all places that it stands in."""
+    places: dict[str, dict[str, Node]] = {}
+    for name, node in graph.conditionals.items():
+        places.setdefault(node.owner or name, {})[name] = node
+    return places
+
+
+def _seen(graph: Graph, places: Mapping[str, Node], assigned: Assigned) -> Seen:
+    """What a layer saw in all its places: to its gradient, so many samples of an example, which
+    are neighbours in the batch."""
+
+    def joined(arrays: list[Float[Array, "_ ..."]]) -> Float[Array, "_ ..."]:
+        return jnp.stack(arrays, 1).reshape(-1, *arrays[0].shape[1:]) if arrays[1:] else arrays[0]
+
+    seen = []
+    for sample, credit in assigned:
+        names = [name for name in places if name in credit]
+        features = [graph.features(sample, places[name].parents) for name in names]
+        credits = [jax.lax.stop_gradient(credit[name]) for name in names]
+        seen += [(joined(features), joined(credits))] if names else []
+    return seen
 
 
 def _by_example(seen: Seen, batch: int) -> SeenByExample:

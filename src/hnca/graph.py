@@ -3,6 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import equinox as eqx
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Num, PRNGKeyArray, PyTree
 
 from .structure import Structure
+from .ties import Part, Place, Tied, as_place, by_owner, filled, layer_in, tied_to
 from .units import AbstractLayer, Fixed, maps_of
 from .validation import (
     check_unique,
@@ -30,15 +32,28 @@ if TYPE_CHECKING:
 
 
 class Node(eqx.Module):
-    """A layer of units given its parents, which are other nodes or context arrays."""
+    """A layer of units given its parents, which are other nodes or context arrays.
 
-    layer: AbstractLayer
+    In place of the layer, the name of an earlier node gives it the same one, with the same
+    parameters: `Node("h2", "h1", parents=["h1"])`.
+    """
+
+    _layer: Place
     name: str = eqx.field(static=True)
     parents: tuple[str, ...] = eqx.field(static=True)
 
-    def __init__(self, name: str, layer: AbstractLayer, parents: Sequence[str] = ()):
-        self.name, self.layer = name, layer
+    def __init__(self, name: str, layer: Place | str, parents: Sequence[str] = ()):
+        self.name, self._layer = name, as_place(layer)
         self.parents = checked_names(f"node '{name}'", parents)
+
+    @property
+    def layer(self) -> AbstractLayer:
+        return layer_in(f"node '{self.name}'", self._layer)
+
+    @property
+    def owner(self) -> str | None:
+        """The name of the part whose layer it has, if that is another."""
+        return self._layer.name if isinstance(self._layer, Tied) else None
 
 
 class Sample(eqx.Module):
@@ -114,6 +129,15 @@ def _parameters(tree: PyTree) -> list[Array]:
     return jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
 
 
+def _owned(graph: "Graph", name: str) -> AbstractLayer:
+    """The layer of the part that owns it. Asked for often: a function, as looking up a method of a
+    module takes its time."""
+    structure = graph.structure
+    if name in structure.place:
+        return graph._nodes[structure.place[name]].layer
+    return graph._objective[structure.component[name]].conditionals()[name].layer
+
+
 def entropy_name(of: str) -> str:
     """The name of the component that is the entropy of a node."""
     return f"H:{of}"
@@ -126,26 +150,64 @@ class Graph(eqx.Module):
     and `observe` then ask for.
     """
 
-    nodes: tuple[Node, ...]  # parents before children
-    objective: tuple[AbstractComponent, ...]
+    _nodes: tuple[Node, ...]  # parents before children; tied layers are names here, so that
+    _objective: tuple[AbstractComponent, ...]  # the leaves have each parameter once
     structure: Structure = eqx.field(static=True)  # of names: who reads what
 
     def __init__(self, nodes: Sequence[Node], objective: Sequence[AbstractComponent] = ()):
-        self.objective = tuple(objective)
-        check_unique([part.name for part in [*nodes, *objective]])
-        by_name = {node.name: node for node in nodes}
+        parts = [*nodes, *objective]
+        check_unique([part.name for part in parts])
+        owned = [node.name for node in nodes]
+        owned += [part.name for part in objective if part.name in part.conditionals()]
+        parts = by_owner(parts, owned)
+        by_name = {node.name: node for node in parts[: len(nodes)]}
         order = parents_first({name: node.parents for name, node in by_name.items()})
-        self.nodes = tuple(by_name[name] for name in order)
-        parents = {node.name: node.parents for node in self.nodes}
-        self.structure = Structure(parents, {})  # what a component reads may depend on the nodes
-        self.structure = Structure(parents, {part.name: part.inputs(self) for part in objective})
+        self._nodes = tuple(by_name[name] for name in order)
+        self._objective = parts[len(nodes) :]
+        parents = {node.name: node.parents for node in self._nodes}
+        tied = {part.name: owner for part in parts for owner in tied_to(part)}
+        self.structure = Structure(parents, {}, tied)  # what a component reads may depend on nodes
+        inputs = {part.name: part.inputs(self) for part in self._objective}
+        self.structure = Structure(parents, inputs, tied)
         self._check_widths({})
         self._check_layers()
 
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes, parents before children."""
+        return self._filled(self._nodes)
+
+    @property
+    def objective(self) -> tuple[AbstractComponent, ...]:
+        """The components that the objective is a sum of."""
+        return self._filled(self._objective)
+
+    def _filled(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+        """The parts with the layers that they have by name."""
+        tied = self.structure.tied
+        if not tied:
+            return parts
+        owned = partial(_owned, self)
+        return tuple(filled(part, owned) if part.name in tied else part for part in parts)
+
+    def with_components(self, change: Callable[[AbstractComponent], AbstractComponent]) -> "Graph":
+        """The graph with other components of the same names and inputs. Those that `change` gets
+        have their tied layers by name, as they are stored."""
+        if not self._objective:
+            return self
+        changed = tuple(change(part) for part in self._objective)
+        return eqx.tree_at(lambda graph: graph._objective, self, changed)
+
+    def layer(self, name: str) -> AbstractLayer:
+        """The layer of a node."""
+        return _owned(self, self.structure.tied.get(name, name))
+
     def _check_widths(self, context_widths: dict[str, int]) -> None:
-        widths = {node.name: node.layer.width for node in self.nodes} | context_widths
-        for node in self.nodes:
-            check_width(f"node '{node.name}'", node.layer.inputs, node.parents, widths)
+        nodes = self.nodes
+        widths = {node.name: node.layer.width for node in nodes} | context_widths
+        for node in nodes:
+            who = f"node '{node.name}'" + (f" (as '{node.owner}')" if node.owner else "")
+            check_width(who, node.layer.inputs, node.parents, widths)
         for component in self.objective:
             component.check(self, widths)
 
@@ -160,9 +222,11 @@ class Graph(eqx.Module):
             raise
 
     def _check_layers(self) -> None:
-        parts = [*self.nodes, *self.objective]
+        parts = [*self._nodes, *self._objective]
         check_untied({part.name: part for part in parts})
         for name, node in self.conditionals.items():
+            if node.owner:
+                continue
             node.layer.check_logits(f"'{name}'")
             who = f"node '{name}'" if name in self.structure.place else f"'{name}'"
             for what, map in maps_of(node.layer).items():
@@ -179,7 +243,7 @@ class Graph(eqx.Module):
 
     @eqx.filter_jit
     def _draw(self, key: PRNGKeyArray, arrays: Mapping[str, Array]) -> Sample:
-        keys = dict(zip(self.node_names, jax.random.split(key, len(self.nodes)), strict=True))
+        keys = dict(zip(self.node_names, jax.random.split(key, len(self._nodes)), strict=True))
         return self._forward(
             arrays, lambda node, logits: node.layer.sample(logits, keys[node.name])
         )
@@ -218,16 +282,14 @@ class Graph(eqx.Module):
     ) -> Sample:
         """The sample with other values of one node, and all that descends from it drawn anew."""
         changed, drawn, logits = {name}, sample.values | {name: values}, dict(sample.logits)
-        keys = jax.random.split(key, len(self.nodes))
+        nodes, keys = self.nodes, jax.random.split(key, len(self._nodes))
         so_far = Sample(drawn, logits, sample.log_prob)  # a view: it sees what is added below
-        for node, node_key in zip(self.nodes, keys, strict=True):
+        for node, node_key in zip(nodes, keys, strict=True):
             if changed.intersection(node.parents):
                 logits[node.name] = node.layer(self.features(so_far, node.parents))
                 drawn[node.name] = node.layer.sample(logits[node.name], node_key)
                 changed.add(node.name)
-        log_probs = [
-            node.layer.log_prob(logits[node.name], drawn[node.name]) for node in self.nodes
-        ]
+        log_probs = [node.layer.log_prob(logits[node.name], drawn[node.name]) for node in nodes]
         return Sample(drawn, logits, sum(log_probs, jnp.zeros(sample.batch)))
 
     def features(self, sample: Sample, names: Sequence[str]) -> Float[Array, "B I"]:
@@ -239,7 +301,7 @@ class Graph(eqx.Module):
         """The named values as children and functions see them: categories one-hot."""
         values = sample[name]
         if name in self.structure.place:
-            return self[name].layer.expand(values)
+            return self.layer(name).expand(values)
         return values.astype(jnp.result_type(values, float))
 
     # Objective
@@ -249,7 +311,7 @@ class Graph(eqx.Module):
     ) -> dict[str, Float[Array, " B"]]:
         """The value of each component of the objective. `reward` is what the world answered:
         an array `[B]`, or such arrays by name if there are several `Reward` components."""
-        opaque = [component.name for component in self.objective if component.opaque]
+        opaque = [component.name for component in self._objective if component.opaque]
         rewards = checked_rewards(reward, opaque, sample.batch)
         known = [component for component in self.objective if not component.opaque]
         return rewards | {component.name: component.value(self, sample) for component in known}
@@ -274,7 +336,8 @@ class Graph(eqx.Module):
         place = self.structure.place.get(name)
         if place is None:
             raise KeyError(f"no node '{name}'; the nodes are {quoted(self.node_names)}")
-        return self.nodes[place]
+        (node,) = self._filled((self._nodes[place],))
+        return node
 
     @property
     def node_names(self) -> tuple[str, ...]:
@@ -303,7 +366,7 @@ class Graph(eqx.Module):
     def downstream(self, name: str) -> tuple[AbstractComponent, ...]:
         """The components that depend on the node, directly or through others."""
         names = set(self.structure.downstream[name])
-        return tuple(part for part in self.objective if part.name in names)
+        return self._filled(tuple(part for part in self._objective if part.name in names))
 
     def mediators(self, name: str, component: AbstractComponent) -> tuple[str, ...]:
         """The children of a node from which the component can be reached (ch^i in the paper)."""
@@ -311,7 +374,7 @@ class Graph(eqx.Module):
 
     def _refuse_replaced(self) -> None:
         """The structure is that of the nodes and components that the graph was made of."""
-        parents = {node.name: node.parents for node in self.nodes}
-        names = [part.name for part in self.objective]
+        parents = {node.name: node.parents for node in self._nodes}
+        names = [part.name for part in self._objective]
         if parents != self.structure.parents or names != list(self.structure.inputs):
             raise ValueError("nodes or components were replaced in a graph: make a new Graph")

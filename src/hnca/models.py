@@ -114,7 +114,9 @@ def generative(vae: Graph) -> Graph:
     """The other direction of a VAE, as a graph without objective: every `LogProb` becomes a node,
     from the prior down to the data. `generative(vae).sample(key)["x"]` is a dream."""
     parts = [part for part in vae.objective if isinstance(part, LogProb)]
-    return Graph([Node(part.of, part.layer, part.given) for part in parts])
+    node = {part.name: part.of for part in parts}  # of tied parts, the names of the nodes are tied
+    place = lambda part: node.get(part.owner, part.layer)
+    return Graph([Node(part.of, place(part), part.given) for part in parts])
 
 
 def _chain(inputs: int, units: Sequence[int]) -> tuple[list[str], list[int]]:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Num, PRNGKeyArray
 
 from .counterfactual import Counterfactuals
 from .graph import AbstractComponent, Graph, Node, Sample, entropy_name
+from .ties import Place, as_place, layer_in
 from .units import AbstractLayer, Affine, Bernoulli, Categorical, as_module
 from .validation import check_width, checked_names, quoted
 
@@ -40,19 +41,21 @@ class Reward(AbstractComponent):
 class LogProb(AbstractComponent):
     """log p(of | given) under a layer of its own, as in the decoder of a VAE (Eq. 7).
 
-    `of` is a node or a context array. Its layer gets credit under the name `p:of`. The values of
+    `of` is a node or a context array. Its layer gets credit under the name `p:of`; in its place
+    may stand the name of a node or of an earlier component, whose layer it then has: `"p:x"`, say,
+    for that of `LogProb("x", ...)`. The values of
     a context array are targets: for Bernoulli units between the two values of the coding, for
     categorical units a category's index. `sample` and `observe` refuse others where they can see
     them. Under jit nobody can: an impossible category then makes value and credit NaN, and targets
     of Bernoulli units are taken as they are (pixels of 0 to 255 are no probabilities).
     """
 
-    layer: AbstractLayer
+    _layer: Place
     of: str = eqx.field(static=True)
     given: tuple[str, ...] = eqx.field(static=True)
 
-    def __init__(self, of: str, layer: AbstractLayer, given: Sequence[str] = ()):
-        self.of, self.layer = of, layer
+    def __init__(self, of: str, layer: Place | str, given: Sequence[str] = ()):
+        self.of, self._layer = of, as_place(layer)
         self.given = checked_names(f"LogProb '{of}'", given)
         checked_names(f"LogProb '{of}'", [of, *given])
 
@@ -61,8 +64,17 @@ class LogProb(AbstractComponent):
         return f"p:{self.of}"
 
     @property
+    def layer(self) -> AbstractLayer:
+        return layer_in(f"LogProb '{self.of}'", self._layer)
+
+    @property
+    def owner(self) -> str | None:
+        """The name of the part whose layer it has, if that is another."""
+        return self._node.owner
+
+    @property
     def _node(self) -> Node:
-        return Node(self.of, self.layer, self.given)
+        return Node(self.of, self._layer, self.given)
 
     def inputs(self, graph: Graph) -> tuple[str, ...]:
         return (self.of, *self.given)

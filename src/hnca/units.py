@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num, PRNGKeyArray
 
+from .foreign import explained, refuse_state
 from .kernels.bernoulli import entropy as bernoulli_entropy
 from .validation import check_between, check_choices, check_coding, check_shape
 
@@ -176,16 +177,19 @@ class AbstractLayer(eqx.Module):
     def __call__(self, features: Float[Array, "B I"]) -> Float[Array, "B U *K"]:
         """Logits of a batch of inputs."""
         logits = jax.vmap(self.logits)(features)
+        if isinstance(logits, tuple):
+            raise TypeError(f"they are {len(logits)} things: a new state beside the logits?")
         return logits.reshape(len(features), *self.logits_shape)
 
     def check_logits(self, who: str) -> None:
         """Refuses a map that does not lead from the layer's inputs to its units."""
+        refuse_state(who, self.logits)
         example = jax.ShapeDtypeStruct((1, self.inputs), jnp.result_type(float))
         try:
             eqx.filter_eval_shape(self, example)
         except Exception as error:
             shapes = f"[{self.inputs}] to {list(self.logits_shape)}"
-            raise ValueError(f"{who}: its logits must map {shapes}: {error}") from error
+            raise ValueError(f"{who}: its logits must map {shapes}: {explained(error)}") from error
 
 
 class Bernoulli(AbstractLayer):

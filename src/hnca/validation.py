@@ -62,8 +62,13 @@ def check_untied(parts: Mapping[str, PyTree]) -> None:
     for name, part in parts.items():
         for leaf in jax.tree.leaves(eqx.filter(part, eqx.is_inexact_array)):
             if (first := owner.setdefault(id(leaf), name)) != name:
-                shared = f"'{first}' and '{name}' share parameters"
-                raise ValueError(f"{shared}, which would come apart at the first update: copy them")
+                shared = (
+                    f"'{first}' and '{name}' share parameters, which an update would tear apart"
+                )
+                how = (
+                    f"to tie them, pass the name '{first}' as the layer of '{name}'; else copy them"
+                )
+                raise ValueError(f"{shared}: {how}")
 
 
 def warn_untrained(who: str, what: str, map: PyTree) -> None:

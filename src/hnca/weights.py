@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
@@ -73,18 +72,12 @@ def weighted(graph: Graph, weights: Mapping[str, Float[Array, " B"]]) -> Graph:
     """The graph whose objective has these weights; the graph itself if there are none."""
     if not weights:
         return graph
-    parts = [
-        Weighted(part, weights[part.name]) if part.name in weights else part
-        for part in graph.objective
-    ]
-    return _with_objective(graph, parts)
+    weigh = lambda part: Weighted(part, weights[part.name]) if part.name in weights else part
+    return graph.with_components(weigh)
 
 
 def unweighted(graph: Graph) -> Graph:
     """The inverse, for gradients: a pytree like the graph without weights."""
-    parts = [part.component if isinstance(part, Weighted) else part for part in graph.objective]
-    return _with_objective(graph, parts) if parts else graph
-
-
-def _with_objective(graph: Graph, parts: list[AbstractComponent]) -> Graph:
-    return eqx.tree_at(lambda graph: graph.objective, graph, tuple(parts))
+    return graph.with_components(
+        lambda part: part.component if isinstance(part, Weighted) else part
+    )

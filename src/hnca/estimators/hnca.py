@@ -76,10 +76,11 @@ class HNCA(AbstractEstimator):
         return self.baseline.needs_objective
 
     def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
+        objective = graph.objective
         return {
             node.name: {
                 route.label: self.baseline.init(node, key=key)
-                for route in self._routes(graph, node)
+                for route in self._routes(graph, objective, node.name)
                 if route.centred
             }
             for node in graph.nodes
@@ -107,12 +108,13 @@ class HNCA(AbstractEstimator):
     ) -> tuple[Assigned, PyTree]:
         """The same, by any tables of the sample."""
         graph, sample = tables.graph, tables.sample
+        objective = graph.objective
         credit: Credit = {}
-        next_state = {node.name: {} for node in graph.nodes}
+        next_state = {name: {} for name in graph.node_names}
         for node in graph.nodes:
             view = View(graph, node, sample, key)
             weights = jnp.zeros((node.layer.choices, sample.batch, node.layer.units))
-            for route, components in self._routes(graph, node).items():
+            for route, components in self._routes(graph, objective, node.name).items():
                 worth = _changes(tables, node, route, components)
                 if route.centred:
                     signal = total(components, values, sample)
@@ -124,23 +126,28 @@ class HNCA(AbstractEstimator):
             credit[node.name] = node.layer.expected_score(sample.logits[node.name], weights)
         return [(sample, credit)], next_state
 
-    def _routes(self, graph: Graph, node: Node) -> dict[Route, list[AbstractComponent]]:
-        """The components that credit the node, by the way on which they do."""
+    def _routes(
+        self, graph: Graph, objective: Sequence[AbstractComponent], name: str
+    ) -> dict[Route, list[AbstractComponent]]:
+        """The components that credit the node, by the way on which they do. `objective` has those
+        of the graph."""
+        children = graph.structure.children[name]
+        found: dict[int, Route | None] = {}
+        for mediators, direct, places in graph.structure.groups(name):
+            known, opaque = (self._route(children, mediators, direct, o) for o in (False, True))
+            found |= {place: opaque if objective[place].opaque else known for place in places}
         routes: dict[Route, list[AbstractComponent]] = {}
-        route_of = self._route  # looked up once: looking up a method of a module takes its time
-        for component in graph.objective:
-            route = route_of(graph, node.name, component)
-            if route is not None:
+        for place, component in enumerate(objective):
+            if (route := found[place]) is not None:
                 routes.setdefault(route, []).append(component)
         return routes
 
-    def _route(self, graph: Graph, name: str, component: AbstractComponent) -> Route | None:
-        structure = graph.structure
-        children, mediators = structure.children[name], structure.mediators(name, component.name)
-        direct = name in structure.inputs[component.name]
+    def _route(
+        self, children: tuple[str, ...], mediators: tuple[str, ...], direct: bool, opaque: bool
+    ) -> Route | None:
         if not direct and not mediators:
             return Route(children, False) if children and not self.downstream_only else None
-        if direct and component.opaque:
+        if direct and opaque:
             return Route((), True)
         return Route(mediators if self.prune_children else children, False)
 

@@ -131,9 +131,13 @@ def _check_manifest(manifest: dict[str, Any], path: Path, belonging: Belonging) 
 
 
 def named_arrays(state: PyTree) -> dict[str, Array]:
-    """Every array of the state by its path."""
+    """Every array of the state by its path. The underscore of a private field is left out: its
+    property has the same name without."""
     leaves, _ = jax.tree.flatten_with_path(eqx.filter(state, eqx.is_array))
-    return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
+    paths = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in leaves]
+    names = [re.sub(r"(?<![^/])_", "", path) for path in paths]
+    names = names if len(set(names)) == len(names) else paths
+    return {name: leaf for name, (_, leaf) in zip(names, leaves, strict=True)}
 
 
 def _newest_first(directory: Path) -> list[Path]:
