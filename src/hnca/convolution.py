@@ -111,10 +111,10 @@ class Outlook(NamedTuple):
         return [weight[pick(ys), pick(xs)] for ys in rows for xs in columns]
 
     def parts(self, own: Num[Array, "H W C"]) -> Num[Array, "groups M N C"]:
-        """The places that see, by groups; beyond the border, 0."""
+        """The places that see, by groups; beyond the border, as on it."""
         (rows, columns), (y, x) = (len(self.y.groups), len(self.x.groups)), self
         missing = (rows * y.places - y.own, columns * x.places - x.own)
-        whole = jnp.pad(own, [*((0, each) for each in missing), (0, 0)])
+        whole = jnp.pad(own, [*((0, each) for each in missing), (0, 0)], mode="edge")
         cut = whole.reshape(y.places, rows, x.places, columns, -1).transpose(1, 3, 0, 2, 4)
         return cut.reshape(rows * columns, y.places, x.places, -1)
 
