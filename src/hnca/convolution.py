@@ -18,7 +18,7 @@ beside those of `units.py` and `kernels`:
 
 import math
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -89,7 +89,7 @@ class Outlook(NamedTuple):
     y: Sight
     x: Sight
 
-    def seen(self, other: Array, fill: float = 0) -> list[Array]:
+    def seen(self, other: Array, fill: float = 0.0) -> list[Array]:
         """For each group, what its places see of the other picture, offsets and channels side by
         side: `[M, N, offsets x channels]`. Beyond the border they see `fill`."""
         paddings = [self.y.padding, self.x.padding, (0, 0, 0)]
@@ -103,7 +103,7 @@ class Outlook(NamedTuple):
             for xs in self.x.groups
         ]
 
-    def kernels(self, weight: Float[Array, "k k I O"]) -> list[Float[Array, "k k I O"]]:
+    def kernels(self, weight: Float[Array, "k k I O"]) -> list[Float[Array, "_ _ I O"]]:
         """For each group, the part of the kernel by which its places see."""
         offsets = lambda sight: [[d for d, _ in group] for group in sight.groups]
         rows, columns = offsets(self.y), offsets(self.x)
@@ -146,7 +146,7 @@ class Convolution(eqx.Module):
         kernel: int,
         *,
         stride: int = 1,
-        padding: int | Literal["same"] = 0,
+        padding: int | str = 0,
         transposed: bool = False,
         image: tuple[int, int],
         key: PRNGKeyArray,
@@ -205,30 +205,25 @@ class Convolution(eqx.Module):
         them for a dense layer, from `logits` and `fired` [R, O], `weight` [O, I] and `units`
         [R, C]. Its rows are places, its outputs what an input place sees. These are independent
         of one another, so their changes add up: nothing is approximated."""
-        outlook, (height, width, inputs) = self._outlook(of_fine=not self.transposed), self.image
-        picture = lambda array, fill: outlook.seen(array.reshape(self.shape), fill)
-        parts = jax.vmap(outlook.parts)(units.reshape(len(units), height, width, -1))
+        outlook, (*places, inputs) = self._outlook(of_fine=not self.transposed), self.image
+        picture = lambda array: array.reshape(self.shape)
+        seen = jax.vmap(lambda array: outlook.seen(picture(array), NEVER))(logits)
+        did = jax.vmap(lambda array: outlook.seen(picture(array)))(fired)
+        parts = jax.vmap(outlook.parts, out_axes=1)(units.reshape(len(units), *places, -1))
         rows = lambda array: array.reshape(-1, array.shape[-1])
         found = [
             dense(rows(seen), rows(did), kernel.swapaxes(2, 3).reshape(-1, inputs), rows(part))
             for seen, did, kernel, part in zip(
-                jax.vmap(lambda array: picture(array, NEVER))(logits),
-                jax.vmap(lambda array: picture(array, 0))(fired),
-                outlook.kernels(self.weight),
-                jnp.swapaxes(parts, 0, 1),
-                strict=True,
+                seen, did, outlook.kernels(self.weight), parts, strict=True
             )
         ]
-        return [_joined(outlook, changes, parts.shape) for changes in zip(*found, strict=True)]
 
+        def whole(*changes: Num[Array, "*V R C"]) -> Num[Array, "*V B U"]:
+            split = jnp.stack([each.reshape(-1, *parts.shape[1:]) for each in changes], axis=2)
+            pictures = jax.vmap(jax.vmap(outlook.whole))(split)  # [V, B, groups, ...] there
+            return pictures.reshape(*changes[0].shape[:-2], *units.shape)
 
-def _joined(outlook: Outlook, changes: tuple[Array, ...], shape: tuple[int, ...]) -> Array:
-    """From the changes of each group `[*V, R, C]` to those of all units `[*V, B, U]`."""
-    batch, *parts = shape  # [B, groups, M, N, C]
-    values = changes[0].shape[:-2]
-    split = [each.reshape(-1, *shape[:1], *parts[1:]) for each in changes]
-    pictures = jax.vmap(jax.vmap(outlook.whole))(jnp.stack(split, axis=2))
-    return pictures.reshape(*values, batch, -1)
+        return [whole(*changes) for changes in zip(*found, strict=True)]
 
 
 def ordinary_axis(size: int, kernel: int, stride: int, padding: int | str) -> Axis:
