@@ -35,6 +35,7 @@ format: .venv/installed
 bench: .venv/installed
 	$(BIN)/python benchmarks/step_time.py
 	$(BIN)/python benchmarks/baselines_time.py
+	$(BIN)/python benchmarks/conv_time.py
 	$(BIN)/python benchmarks/trace_time.py
 	$(BIN)/python benchmarks/epoch_time.py
 	$(BIN)/python benchmarks/report_time.py

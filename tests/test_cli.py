@@ -118,6 +118,8 @@ def test_killed_and_interrupted_a_run_ends_in_the_same_bits(tmp_path, stripes, e
         (["train", "bandit", "--learning-rate", "inf"], "--learning-rate must be a number"),
         (["train", "vae", "--layers", "0"], "--layers must be above 0"),
         (["train", "vae", "--layers", "1000000000000"], "--layers must be below"),
+        (["train", "conv-vae", "--channels", "2", "0"], "--channels must be one or more numbers"),
+        (["train", "conv-vae", "--kernel", "1"], "--kernel must be 2 or more"),
         (["train", "bandit", "--estimator", "loo"], "use hnca or reinforce"),
         (["train", "bandit", "--preset", "slow"], "paper"),
         (["train", "bandit", "--preset"], "--preset"),
@@ -239,12 +241,15 @@ def test_a_report_where_the_locale_knows_ascii_only(tmp_path):
     assert "±" in (tmp_path / "report" / "index.html").read_text("utf-8")
 
 
-def test_a_vae_from_training_to_a_picture(tmp_path, stripes, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("task", "size"), [("vae", ["--units", "3"]), ("conv-vae", ["--channels", "2"])]
+)
+def test_a_vae_from_training_to_a_picture(tmp_path, stripes, monkeypatch, capsys, task, size):
     run, picture = tmp_path / "vae", tmp_path / "digits.png"
-    settings = ["--units", "3", "--epochs", "2", "--batch-size", "8", "--eval-samples", "2"]
+    settings = [*size, "--epochs", "2", "--batch-size", "8", "--eval-samples", "2"]
     settings += ["--estimator", "reinforce"]
     for arguments in (
-        ["train", "vae", "--dataset", str(stripes), "--out", str(run), *settings],
+        ["train", task, "--dataset", str(stripes), "--out", str(run), *settings],
         ["evaluate", str(run), "--samples", "5"],
         ["generate", str(run), "-o", str(picture)],
     ):
@@ -261,7 +266,7 @@ def test_a_vae_from_training_to_a_picture(tmp_path, stripes, monkeypatch, capsys
         main(["evaluate", str(run), "--samples", "5"])
     assert json.loads((run / "summary.json").read_text()) == first
     with pytest.raises(SystemExit):
-        main(["train", "vae", "--dataset", str(stripes), "--out", str(run), *settings])
+        main(["train", task, "--dataset", str(stripes), "--out", str(run), *settings])
     assert json.loads((run / "summary.json").read_text()) == first
     check_evaluations_that_cannot_be_written(run, monkeypatch, capsys)
 

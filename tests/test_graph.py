@@ -9,7 +9,6 @@ import pytest
 import hnca
 from enumeration import every_sample
 from graphs import CASES, bandit, categorical_hidden, diamond, elbo, mixed_codings, two_heads
-from hnca.models import Convolution
 
 KEY = jax.random.key(0)
 
@@ -75,7 +74,7 @@ def test_initial_weights_fill_glorots_range():
     np.testing.assert_allclose(np.std(affine.weight), limit / 3**0.5, rtol=0.02)
     assert abs(np.mean(affine.weight)) < 5 * limit / 3**0.5 / 60_000**0.5
     assert np.all(affine.bias == 0)
-    kernel = np.abs(Convolution(30, 50, key=KEY).weight)
+    kernel = np.abs(hnca.Convolution(30, 50, 3, image=(3, 3), key=KEY).weight)
     assert 0.999 < np.max(kernel) / (6 / (9 * 80)) ** 0.5 <= 1
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import hnca
 from hnca.lab.training import TrainState, make_epoch
+from hnca.models import conv_vae
 
 BATCH, PIXELS, UNITS = 500, 784, 1000
 KEYS = jax.random.split(jax.random.key(0), 5)
@@ -41,20 +42,36 @@ def bandit() -> hnca.Graph:
     )
 
 
-@pytest.mark.parametrize(("make", "layers"), [(vae, 5), (bandit, 4)])
-def test_temporary_memory_of_a_training_step(make, layers):
+def temporary_bytes(graph: hnca.Graph, batch: int, pixels: int, world=None) -> int:
+    """Of a compiled training step."""
     with jax.enable_x64(False):
-        graph = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), make())
+        graph = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), graph)
         estimator, optimizer = hnca.HNCA(hnca.MovingAverage()), hnca.maximize(optax.adam(1e-4))
-        world = (lambda sample: sample["action"] == 0) if make is bandit else None
         epoch = make_epoch(estimator, optimizer, lambda x: ({"x": x}, world))
         state = TrainState.start(graph, estimator, optimizer, jax.random.key(1))
         arrays, static = eqx.partition(state, eqx.is_array)
         step = lambda arrays, x: eqx.filter(epoch(eqx.combine(arrays, static), x), eqx.is_array)
-        inputs = jax.ShapeDtypeStruct((1, BATCH, PIXELS), jnp.float32)
+        inputs = jax.ShapeDtypeStruct((1, batch, pixels), jnp.float32)
         compiled = jax.jit(step, donate_argnums=0).lower(arrays, inputs).compile()
-    temporary = compiled.memory_analysis().temp_size_in_bytes
+    return compiled.memory_analysis().temp_size_in_bytes
+
+
+@pytest.mark.parametrize(("make", "layers"), [(vae, 5), (bandit, 4)])
+def test_temporary_memory_of_a_training_step(make, layers):
+    graph = make()
+    world = (lambda sample: sample["action"] == 0) if make is bandit else None
+    temporary = temporary_bytes(graph, BATCH, PIXELS, world)
     activations = 4 * BATCH * UNITS * layers
-    weights = sum(leaf.nbytes for leaf in jax.tree.leaves(graph))  # and as much again for Adam
+    weights = 4 * sum(leaf.size for leaf in jax.tree.leaves(graph))  # and as much again for Adam
     assert temporary < 6 * (activations + weights)
     assert temporary < (4 * BATCH * UNITS * UNITS) / 10  # a tenth of one array [B, O, I]
+
+
+def test_memory_of_convolutions_grows_like_their_units():
+    batch, taken = 10, []
+    for side in (16, 32):
+        graph = conv_vae((side, side), (8, 16), key=KEYS[0])
+        taken.append(temporary_bytes(graph, batch, side * side))
+    assert taken[1] < 4.4 * taken[0]  # 4 times the units; 16 times the pairs of units
+    pairs = graph["h1"].layer.units * graph["h2"].layer.units
+    assert taken[1] < (4 * batch * pairs) / 10

@@ -120,7 +120,7 @@ class Mine(AbstractExperiment):
         (FILE, "file.py:Mine", "is not finished: it has no data, graph, step, test"),
         (FILE.replace("{more}", "1 / 0"), "file.py:Mine", "line 4: ZeroDivisionError"),
         (FILE.replace("{more}", "if"), "file.py:Mine", "line 4: SyntaxError"),
-        (FILE, "bandits", "choose one of bandit, conv-bandit, vae, or FILE.py:CLASS"),
+        (FILE, "bandits", "choose one of bandit, conv-bandit, vae, conv-vae, or FILE.py:CLASS"),
     ],
 )
 def test_a_task_that_is_none_is_refused_in_a_line(tmp_path, content, task, message):

@@ -378,7 +378,7 @@ def test_unknown_tasks_have_to_describe_themselves(tmp_path, name):
     directory.config.write_text(json.dumps(config))
     (damaged,) = collect(tmp_path).damaged
     assert damaged.reason == (
-        "task 'somewhere/mine.py:Mine' is none of bandit, conv-bandit, vae, "
+        "task 'somewhere/mine.py:Mine' is none of bandit, conv-bandit, vae, conv-vae, "
         f"and config.json has no '{name}'"
     )
 

@@ -21,7 +21,7 @@ from rich.console import Console
 from hnca.lab.cli import main
 from hnca.lab.cli.sweep_table import EventTable
 from hnca.lab.errors import UserError
-from hnca.lab.experiments import EXPERIMENTS, VAE, Bandit, run_name, task_of, whole_name
+from hnca.lab.experiments import EXPERIMENTS, VAE, Bandit, ConvVAE, run_name, task_of, whole_name
 from hnca.lab.sweep import (
     ENGINES,
     AbstractEngine,
@@ -364,6 +364,7 @@ def test_names_do_not_tell_what_all_grids_share():
 def test_every_setting_of_its_own_makes_another_name(kind):
     values = {"estimator": "reinforce", "optimizer": "sgd", "learning_rate": 1e-4 + 1e-18}
     values |= {"units": (7,)} if kind is VAE else {}
+    values |= {"channels": (7,), "kernel": 5} if kind is ConvVAE else {}
     values |= dict.fromkeys(("prune_children", "downstream_only"), False)
     for field in fields(kind):
         if field.name not in ("epochs", "updates"):

@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from .convolution import Convolution
 from .graph import AbstractComponent, Graph, Node, Sample, entropy_name
 from .kernels import bernoulli_flip, bernoulli_switch, softmax_flip
-from .units import AbstractLayer, Affine, Bernoulli, Categorical
+from .units import AbstractLayer, Affine, Bernoulli, Categorical, at_least_single
 
 CANDIDATES_AT_ONCE = 16  # evaluations of a function side by side: bounds its memory
 
@@ -133,6 +134,10 @@ class Counterfactuals:
         """The tables of a layer, by a fast kernel if there is one."""
         child, parent = node.layer, self.graph[name].layer
         taken, values = self.sample[name], self.sample[node.name]
+        # the kernels know these two by heart, but not what a subclass may have overridden
+        stock = {type(child), type(parent)} <= {Bernoulli, Categorical}
+        if stock and not self.brute_force and is_local(node, parent):
+            return self._local(node, name, with_entropy)
         statistics: list[Statistic] = [lambda logits: child.log_prob(logits, values)]
         statistics += [child.entropy] * with_entropy
         if self.brute_force or not isinstance(child.logits, Affine):
@@ -143,26 +148,29 @@ class Counterfactuals:
         weight = self._columns(child.logits, node.parents, name)
         dtype = jnp.promote_types(jnp.result_type(logits, weight), jnp.float32)
         logits, weight = logits.astype(dtype), weight.astype(dtype)
-        # the kernels know these two by heart, but not what a subclass may have overridden
-        stock = {type(child), type(parent)} <= {Bernoulli, Categorical}
         match child, parent:
-            case Bernoulli(), Bernoulli() if stock:
-                moves, sign = _flip(weight, parent, taken)
+            case Bernoulli(), _ if stock:
+                over = lambda dense, logits, fired, units: dense(logits, fired, weight, units)
                 fired = child.fired(values).astype(dtype)
-                flips = bernoulli_flip(logits, fired, moves, sign, with_entropy)
-                return [_flip_table(flip, parent, taken) for flip in flips]
-            case Bernoulli(), Categorical() if stock:
-                by_category = weight.reshape(-1, parent.units, parent.categories).swapaxes(1, 2)
-                fired, category = child.fired(values).astype(dtype), parent.choice(taken)
-                return bernoulli_switch(logits, fired, by_category, category, with_entropy)
+                return bernoulli_tables(over, logits, fired, parent, taken, with_entropy)
             case Categorical(), Bernoulli() if stock:
-                moves, sign = _flip(weight, parent, taken)
-                by_unit = moves.reshape(child.units, child.categories, -1)
+                by_unit = _moves(weight, parent).reshape(child.units, child.categories, -1)
+                sign = _sign(parent, taken, dtype)
                 flip = softmax_flip(logits, child.choice(values), by_unit, sign)
                 first, rest = [_flip_table(flip, parent, taken)], statistics[1:]
             case _:
                 first, rest = [], statistics
         return first + [affine_change(s, logits, weight, parent, taken) for s in rest]
+
+    def _local(self, node: Node, name: str, with_entropy: bool) -> list[Table]:
+        """The tables of Bernoulli units whose logits are a convolution of `name` alone."""
+        child, parent = node.layer, self.graph[name].layer
+        assert isinstance(child, Bernoulli)
+        assert isinstance(child.logits, Convolution)
+        logits = at_least_single(child(self.graph.features(self.sample, node.parents)))
+        fired = child.fired(self.sample[node.name]).astype(logits.dtype)
+        over, taken = child.logits.tables, self.sample[name]
+        return bernoulli_tables(over, logits, fired, parent, taken, with_entropy)
 
     def _columns(self, map: Affine, parents: Sequence[str], name: str) -> Float[Array, "O width"]:
         """The part of a map's matrix that meets the units of one parent."""
@@ -182,6 +190,42 @@ class Counterfactuals:
             return map(jnp.concatenate(features, axis=1))
 
         return outputs
+
+
+def is_local(node: Node, parent: AbstractLayer) -> bool:
+    """Whether each unit of the parent stands at a place of the picture that Bernoulli units see
+    through a convolution, and sees nothing else. Else its tables are those of any map."""
+    map, categories = node.layer.logits, parent.width // parent.units
+    if not (isinstance(map, Convolution) and isinstance(node.layer, Bernoulli)):
+        return False
+    return len(node.parents) == 1 and map.image[-1] % categories == 0
+
+
+def bernoulli_tables(
+    over: Callable[..., list[Float[Array, "*V B U"]]],
+    logits: Float[Array, "B O"],
+    fired: Float[Array, "B O"],
+    parent: AbstractLayer,
+    taken: Array,
+    with_entropy: bool,
+) -> list[Table]:
+    """The tables of Bernoulli units by the kernels for a matrix. `over` applies them: to the one
+    matrix of an `Affine`, or all over a `Convolution`."""
+    if isinstance(parent, Bernoulli):
+
+        def flip(logits, fired, weight, sign):
+            moves = _moves(weight.astype(logits.dtype), parent)
+            return bernoulli_flip(logits, fired, moves, sign, with_entropy)
+
+        changes = over(flip, logits, fired, _sign(parent, taken, logits.dtype))
+        return [_flip_table(change, parent, taken) for change in changes]
+    assert isinstance(parent, Categorical)
+
+    def switch(logits, fired, weight, category):
+        by_unit = weight.astype(logits.dtype).reshape(len(weight), -1, parent.categories)
+        return bernoulli_switch(logits, fired, by_unit.swapaxes(1, 2), category, with_entropy)
+
+    return over(switch, logits, fired, parent.choice(taken))
 
 
 def affine_change(
@@ -261,12 +305,15 @@ def _placed(changes: Float[Array, "others B U"], choice: Int[Array, "B U"]) -> T
     return jnp.take_along_axis(from_taken, places, axis=0)
 
 
-def _flip(
-    weight: Float[Array, "O U"], layer: Bernoulli, values: Float[Array, "B U"]
-) -> tuple[Float[Array, "O U"], Float[Array, "B U"]]:
-    """What firing adds to the outputs, and the sign with which a flip of each unit does."""
+def _moves(weight: Float[Array, "O U"], layer: Bernoulli) -> Float[Array, "O U"]:
+    """What firing adds to the outputs."""
     rest, active = layer.values
-    return weight * (active - rest), (1 - 2 * layer.fired(values)).astype(weight.dtype)
+    return weight * (active - rest)
+
+
+def _sign(layer: Bernoulli, values: Float[Array, "B U"], dtype) -> Float[Array, "B U"]:
+    """The sign with which a flip of each unit adds that."""
+    return (1 - 2 * layer.fired(values)).astype(dtype)
 
 
 def _flip_table(

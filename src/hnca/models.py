@@ -1,14 +1,13 @@
 """The paper's networks: plain graphs that a user could have written."""
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from .convolution import Convolution
 from .graph import Graph, Node
 from .objective import Entropy, LogProb, Reward
 from .units import AbstractLayer, Affine, Bernoulli, Categorical, Readout
@@ -27,40 +26,20 @@ def bandit_policy(inputs: int, units: Sequence[int], actions: int, *, key: PRNGK
     return Graph(nodes, [Reward("reward", parents=["action"])])
 
 
-class Convolution(eqx.Module):
-    """A convolution of 3 x 3 without padding, channels last, as a matrix product of all windows:
-    inside a compiled loop, XLA's own convolutions are several times slower on a CPU."""
-
-    weight: Float[Array, "window outputs"]
-    bias: Float[Array, " outputs"]
-
-    def __init__(self, inputs: int, outputs: int, *, key: PRNGKeyArray):
-        limit = math.sqrt(6 / (9 * (inputs + outputs)))  # Glorot and Bengio (2010), uniform
-        self.weight = jax.random.uniform(key, (9 * inputs, outputs), minval=-limit, maxval=limit)
-        self.bias = jnp.zeros(outputs)
-
-    def __call__(self, image: Float[Array, "H W inputs"]) -> Float[Array, "h w outputs"]:
-        height, width = image.shape[0] - 2, image.shape[1] - 2
-        shifts = [image[i : i + height, j : j + width] for i in range(3) for j in range(3)]
-        return jnp.concatenate(shifts, axis=-1) @ self.weight + self.bias[None, None]
-
-
 class ConvFeatures(eqx.Module):
-    """Two convolutions, a ReLU after each, flattened."""
+    """Two convolutions of 3 x 3, a ReLU after each."""
 
     first: Convolution
     second: Convolution
-    shape: tuple[int, int] = eqx.field(static=True)
 
     def __init__(self, shape: tuple[int, int], channels: int, *, key: PRNGKeyArray):
         k1, k2 = jax.random.split(key)
-        self.first = Convolution(1, channels, key=k1)
-        self.second = Convolution(channels, channels, key=k2)
-        self.shape = shape
+        self.first = Convolution(1, channels, 3, image=shape, key=k1)
+        height, width, _ = self.first.shape
+        self.second = Convolution(channels, channels, 3, image=(height, width), key=k2)
 
     def __call__(self, pixels: Float[Array, " pixels"]) -> Float[Array, " features"]:
-        image = pixels.reshape(*self.shape, 1)
-        return jax.nn.relu(self.second(jax.nn.relu(self.first(image)))).ravel()
+        return jax.nn.relu(self.second(jax.nn.relu(self.first(pixels))))
 
 
 def conv_policy(
@@ -98,16 +77,52 @@ def hierarchical_vae(
             return Bernoulli(below, size, key=key)
         return Categorical(below, categories, units=size, key=key)
 
-    width, nodes, objective = inputs, [], []
-    for level, (below, name) in enumerate(pairwise(names)):
-        encode = hidden(width, sizes[level + 1], encoder_keys[level])
-        width = encode.width
+    width, encoders, decoders = inputs, [], []
+    for level, size in enumerate(units):
+        encoders.append(hidden(width, size, encoder_keys[level]))
+        width = encoders[-1].width
         decoding = Bernoulli if level == 0 else hidden
-        decode = decoding(width, sizes[level], key=decoder_keys[level])
+        decoders.append(decoding(width, sizes[level], key=decoder_keys[level]))
+    prior = hidden(0, sizes[-1], decoder_keys[-1])
+    return _autoencoder(names, encoders, [*decoders, prior])
+
+
+def conv_vae(
+    shape: tuple[int, int], channels: Sequence[int], *, kernel: int = 4, key: PRNGKeyArray
+) -> Graph:
+    """The same with pictures of Bernoulli units: each layer has half the height and width of the
+    one below, and so many channels. The encoder is convolutions of stride 2, the decoder
+    transposed ones."""
+    names, sizes = _chain(1, channels)
+    if any(size % 2 ** len(channels) for size in shape):
+        halved = f"{len(channels)} layers halve height and width as often"
+        raise ValueError(f"{halved}: images of {shape[0]} x {shape[1]} do not divide")
+    encoder, decoder = jax.random.split(key)
+    encoder_keys, decoder_keys = (jax.random.split(k, len(sizes)) for k in (encoder, decoder))
+    encoders, decoders = [], []
+    for level, (below, above) in enumerate(pairwise(sizes)):
+        fine, coarse = ((shape[0] >> up, shape[1] >> up) for up in (level, level + 1))
+        settings = {"kernel": kernel, "stride": 2, "padding": "same"}
+        encode = Convolution(below, above, image=fine, key=encoder_keys[level], **settings)
+        decode = Convolution(
+            above, below, image=coarse, transposed=True, key=decoder_keys[level], **settings
+        )
+        encoders.append(Bernoulli(encode.inputs, encode.outputs, logits=encode))
+        decoders.append(Bernoulli(decode.inputs, decode.outputs, logits=decode))
+    prior = Bernoulli(0, encoders[-1].units, key=decoder_keys[-1])
+    return _autoencoder(names, encoders, [*decoders, prior])
+
+
+def _autoencoder(
+    names: Sequence[str], encoders: Sequence[AbstractLayer], decoders: Sequence[AbstractLayer]
+) -> Graph:
+    """A VAE of layers with these names, from the data up: of each the encoder, of each the decoder
+    of what is below it, and the prior as the last decoder."""
+    nodes, objective = [], []
+    for (below, name), encode, decode in zip(pairwise(names), encoders, decoders[:-1], strict=True):
         nodes.append(Node(name, encode, parents=[below]))
         objective += [LogProb(below, decode, given=[name]), Entropy(name)]
-    objective.append(LogProb(names[-1], hidden(0, sizes[-1], decoder_keys[-1])))
-    return Graph(nodes, objective)
+    return Graph(nodes, [*objective, LogProb(names[-1], decoders[-1])])
 
 
 def generative(vae: Graph) -> Graph:

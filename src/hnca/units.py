@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num, PRNGKeyArray
 
+from .convolution import Convolution
 from .foreign import explained, refuse_state
 from .kernels.bernoulli import entropy as bernoulli_entropy
 from .validation import check_between, check_choices, check_coding, check_shape
@@ -174,6 +175,16 @@ class AbstractLayer(eqx.Module):
     ) -> Float[Array, "B U *K"]:
         """sum_v weights(v) d log pi(v) / d logits."""
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How the units of one example lie: `[H, W, units at a place]` if the logits are a
+        convolution, else `[U]`."""
+        if isinstance(self.logits, Convolution):
+            height, width, _ = self.logits.shape
+            if self.units % (height * width) == 0:  # else categories would lie across places
+                return height, width, self.units // (height * width)
+        return (self.units,)
+
     def __call__(self, features: Float[Array, "B I"]) -> Float[Array, "B U *K"]:
         """Logits of a batch of inputs."""
         logits = jax.vmap(self.logits)(features)
@@ -215,8 +226,8 @@ class Bernoulli(AbstractLayer):
     ):
         """`logits` maps one example's inputs `[I]` to `[U]`; by default a matrix and a bias,
         drawn from `key`. Where the layer is the child of another, HNCA has fast tables for the
-        default; any other map is evaluated once for each other value of each unit of the parent,
-        a few at a time."""
+        default, and for a `Convolution` of one parent; any other map is evaluated once for each
+        other value of each unit of the parent, a few at a time."""
         check_coding(values)
         self.inputs, self.units = inputs, units
         self.values = (values[0], values[1])

@@ -28,7 +28,7 @@ class Generate:
 def main(arguments: list[str]) -> None:
     """Draws the picture."""
     asked = parse(Generate, "hnca generate", arguments)
-    from ..experiments import VAE, Images
+    from ..experiments import AbstractVAE, Images
     from ..files import check_picture
     from ..training import RunDirectory, keep_compiled
     from ..training.evaluation import read_trained
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> None:
     check_picture(asked.out)
     keep_compiled()
     trained = read_trained(RunDirectory(asked.run), data_dir=asked.data_dir)
-    if not (isinstance(trained.experiment, VAE) and isinstance(trained.data, Images)):
+    if not (isinstance(trained.experiment, AbstractVAE) and isinstance(trained.data, Images)):
         raise UserError(f"{asked.run} is a {trained.experiment.title}: only a vae can generate")
     after = f"after {counted(trained.epoch, 'epoch')}"
     title = f"{trained.experiment.title} on {trained.data.name}, {after}"

@@ -3,7 +3,7 @@
 base.py     what an experiment is: settings, data, graph, step and test
 images.py   what those on images have in common
 bandit.py   the paper's bandits
-vae.py      the paper's variational autoencoder
+vae.py      the paper's variational autoencoder, and one of convolutions
 tasks.py    experiments by name, and the names of their runs
 """
 
@@ -26,3 +26,5 @@ from .tasks import source_of as source_of
 from .tasks import task_of as task_of
 from .tasks import whole_name as whole_name
 from .vae import VAE as VAE
+from .vae import AbstractVAE as AbstractVAE
+from .vae import ConvVAE as ConvVAE

@@ -18,12 +18,13 @@ from ..errors import UserError, first_line
 from ..settings import from_record
 from .bandit import Bandit, ConvBandit
 from .base import AbstractExperiment
-from .vae import VAE
+from .vae import VAE, ConvVAE
 
 EXPERIMENTS: dict[str, type[AbstractExperiment]] = {
     "bandit": Bandit,
     "conv-bandit": ConvBandit,
     "vae": VAE,
+    "conv-vae": ConvVAE,
 }
 LONGEST = 72  # letters of a run's name
 APART = ("epochs", "updates", "seed", "dataset")  # told at the end of a name, or no other run

@@ -1,5 +1,6 @@
-"""The paper's discrete hierarchical variational autoencoder."""
+"""Discrete hierarchical variational autoencoders: the paper's, and one of convolutions."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -11,8 +12,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from ...bounds import multi_sample_bound
 from ...estimators import ARM, HNCA, AbstractEstimator, DisARM, StraightThrough
 from ...graph import Graph
-from ...models import hierarchical_vae
-from ..errors import UsageError
+from ...models import conv_vae, hierarchical_vae
+from ..errors import UsageError, UserError
 from .base import MOST, Step
 from .images import AbstractImageExperiment, Images, pixels_of
 
@@ -20,20 +21,9 @@ BINARY = (ARM, DisARM, StraightThrough)  # methods for units of two values
 
 
 @dataclass(frozen=True)
-class VAE(AbstractImageExperiment):
-    """A variational autoencoder with layers of discrete stochastic units."""
+class AbstractVAE(AbstractImageExperiment):
+    """A graph over binarised images `x` whose objective is the evidence lower bound."""
 
-    epochs: int = 840
-    layers: int | None = None
-    """Hidden layers; 1, 2 and 3 in the paper. As many as there are --units, by default."""
-    units: tuple[int, ...] = (200,)
-    """Units in each layer, from the pixels up; one number is for all layers."""
-    categories: int = 2
-    """Values that a hidden unit can take: above 2, units are categorical."""
-    prune_children: bool = True
-    """No credit through children that a component cannot be reached from (hnca only)."""
-    downstream_only: bool = True
-    """No credit for components that are not downstream of a unit (hnca only)."""
     kl_warmup: int = 0
     """For so many epochs the weight of the KL terms rises, step by step, from --kl-start to 1."""
     kl_start: float = 0.1
@@ -42,44 +32,21 @@ class VAE(AbstractImageExperiment):
     eval_samples: int = 100
     """Samples of the multi-sample bound on the test images."""
 
-    told: ClassVar[tuple[str, ...]] = (
-        "estimator",
-        "layers",
-        "units",
-        "categories",
-        "prune_children",
-        "downstream_only",
-    )
     measure: ClassVar[str] = "elbo"
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "paper": {},
-        "quick": {"epochs": 10, "eval_every": 10, "eval_samples": 10},
-        "best": {
-            "estimator": "hnca+baseline",
-            "epochs": 84,
-            "learning_rate": 1e-3,
-            "schedule": "cosine",
-        },
-    }
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The units of each layer."""
-        if self.layers is None or len(self.units) == self.layers:
-            return self.units
-        return self.units * self.layers
-
-    def graph(self, data: Images, key: PRNGKeyArray) -> Graph:
-        return hierarchical_vae(data.pixels, self.sizes, categories=self.categories, key=key)
 
     def step(self, rows: dict[str, Array], key: PRNGKeyArray) -> Step:
         weights = self._kl_weights if self.kl_warmup else None
         return Step({"x": pixels_of(key, rows["image"])}, weights=weights)
 
+    @property
+    @abstractmethod
+    def depth(self) -> int:
+        """How many layers of units there are: h1, h2, ..."""
+
     def _kl_weights(self, progress: Float[Array, ""]) -> dict[str, Float[Array, ""]]:
         """Of every component but the image's log-probability."""
         weight = self.kl_start + (1 - self.kl_start) * jnp.minimum(progress / self.kl_warmup, 1)
-        layers = [f"h{level}" for level in range(1, len(self.sizes) + 1)]
+        layers = [f"h{level}" for level in range(1, self.depth + 1)]
         return {f"{kind}:{layer}": weight for layer in layers for kind in ("H", "p")}
 
     def test(
@@ -94,6 +61,62 @@ class VAE(AbstractImageExperiment):
 
     def measured_layers(self, graph: Graph) -> Sequence[str]:
         return graph.node_names  # the encoder
+
+    def check(self) -> None:
+        super().check()
+        self.check_positive("eval_samples")
+        if self.kl_warmup < 0 or self.kl_start < 0:
+            raise UsageError("--kl-warmup and --kl-start must be 0 or more")
+
+
+@dataclass(frozen=True)
+class VAE(AbstractVAE):
+    """A variational autoencoder with layers of discrete stochastic units."""
+
+    epochs: int = 840
+    layers: int | None = None
+    """Hidden layers; 1, 2 and 3 in the paper. As many as there are --units, by default."""
+    units: tuple[int, ...] = (200,)
+    """Units in each layer, from the pixels up; one number is for all layers."""
+    categories: int = 2
+    """Values that a hidden unit can take: above 2, units are categorical."""
+    prune_children: bool = True
+    """No credit through children that a component cannot be reached from (hnca only)."""
+    downstream_only: bool = True
+    """No credit for components that are not downstream of a unit (hnca only)."""
+
+    told: ClassVar[tuple[str, ...]] = (
+        "estimator",
+        "layers",
+        "units",
+        "categories",
+        "prune_children",
+        "downstream_only",
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {},
+        "quick": {"epochs": 10, "eval_every": 10, "eval_samples": 10},
+        "best": {
+            "estimator": "hnca+baseline",
+            "epochs": 84,
+            "learning_rate": 1e-3,
+            "schedule": "cosine",
+        },
+    }
+
+    @property
+    def depth(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The units of each layer."""
+        if self.layers is None or len(self.units) == self.layers:
+            return self.units
+        return self.units * self.layers
+
+    def graph(self, data: Images, key: PRNGKeyArray) -> Graph:
+        return hierarchical_vae(data.pixels, self.sizes, categories=self.categories, key=key)
 
     def objection(self, estimator: AbstractEstimator) -> str | None:
         if self.categories > 2 and isinstance(estimator, BINARY):
@@ -124,7 +147,7 @@ class VAE(AbstractImageExperiment):
 
     def check(self) -> None:
         super().check()
-        self.check_positive("layers", "eval_samples", "categories")
+        self.check_positive("layers", "categories")
         self.check_layers(len(self.units) if self.layers is None else self.layers)
         if not self.units or min(self.units) < 1:
             raise UsageError("--units must be one or more sizes, each 1 or more")
@@ -133,7 +156,46 @@ class VAE(AbstractImageExperiment):
         if self.layers is not None and len(self.sizes) != self.layers:
             given = f"--layers {self.layers}, but {len(self.units)} --units"
             raise UsageError(f"{given}: give one size, or one for each layer")
-        if self.kl_warmup < 0 or self.kl_start < 0:
-            raise UsageError("--kl-warmup and --kl-start must be 0 or more")
         if self.categories < 2:
             raise UsageError(f"--categories must be 2 or more, not {self.categories}")
+
+
+@dataclass(frozen=True)
+class ConvVAE(AbstractVAE):
+    """A variational autoencoder with pictures of discrete stochastic units."""
+
+    epochs: int = 20
+    eval_every: int = 10
+    channels: tuple[int, ...] = (16, 32)
+    """Of each layer, from the pixels up; each has half the height and width of what is below."""
+    kernel: int = 4
+    """Height and width of the convolutions' kernels."""
+
+    told: ClassVar[tuple[str, ...]] = ("estimator", "channels")
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {},  # not in the paper: the defaults
+        "quick": {"epochs": 1, "train_size": 10_000, "eval_every": 1, "eval_samples": 10},
+    }
+
+    @property
+    def depth(self) -> int:
+        return len(self.channels)
+
+    def graph(self, data: Images, key: PRNGKeyArray) -> Graph:
+        try:
+            return conv_vae(data.shape, self.channels, kernel=self.kernel, key=key)
+        except ValueError as error:
+            raise UserError(str(error)) from None
+
+    @property
+    def title(self) -> str:
+        usual = self.channels == type(self).channels
+        size = "" if usual else "-" + "x".join(map(str, self.channels))
+        return f"conv-vae{size}-{self.estimator}"
+
+    def check(self) -> None:
+        super().check()
+        if not self.channels or min(self.channels) < 1:
+            raise UsageError("--channels must be one or more numbers, each 1 or more")
+        if self.kernel < 2:
+            raise UsageError(f"--kernel must be 2 or more, not {self.kernel}: strides are of 2")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import UserError, first_line
-from ..experiments import EXPERIMENTS, VAE, experiment_from
+from ..experiments import EXPERIMENTS, VAE, ConvVAE, experiment_from
 from ..training import RunDirectory
 from .labels import VARIANCE
 from .record import Asked, Curve, RunRecord, identity
@@ -161,6 +161,8 @@ def _asked(config: dict[str, Any]) -> Asked:
         units = sizes if len(set(sizes)) > 1 else sizes[0]  # `layers` tells how often
         settings |= {"layers": len(sizes), "units": units}
     layers = settings.get("layers", 1)  # a conv-bandit has one stochastic layer
+    if isinstance(experiment, ConvVAE):
+        layers = len(experiment.channels)
     measure = config.get("measure", experiment.measure)
     return Asked(config["task"], experiment.title, (), measure, layers, settings)
 
