@@ -6,11 +6,12 @@ from typing import NamedTuple
 from ..baselines import MovingAverage
 from .base import AbstractEstimator
 from .disarm import ARM, DisARM
+from .gumbel_softmax import GumbelSoftmax, GumbelStraightThrough
 from .hnca import HNCA
 from .leave_one_out import LeaveOneOut
 from .local_expectation import LocalExpectation
 from .reinforce import Reinforce
-from .straight_through import StraightThrough
+from .straight_through import ReinMax, StraightThrough
 
 
 class Method(NamedTuple):
@@ -37,6 +38,11 @@ REGISTRY: dict[str, Method] = {
     "disarm": Method(DisARM, "an antithetic pair for each layer"),
     "arm": Method(ARM, "the same with more variance: DisARM's older sibling"),
     "straight-through": Method(StraightThrough, "backpropagation through the means; biased"),
+    "reinmax": Method(ReinMax, "the same to second order; biased, but less"),
+    "gumbel-softmax": Method(GumbelSoftmax, "smooth variables in place of units; biased"),
+    "gumbel-straight-through": Method(
+        GumbelStraightThrough, "backpropagation through the units as if they were smooth; biased"
+    ),
     "local-expectation": Method(LocalExpectation, "what hnca computes, by brute force"),
 }
 
@@ -44,6 +50,6 @@ REGISTRY: dict[str, Method] = {
 def make_estimator(name: str) -> AbstractEstimator:
     """The method with this name, in the paper's settings."""
     if name not in REGISTRY:
-        known = "\n".join(f"  {known:20}{method.summary}" for known, method in REGISTRY.items())
+        known = "\n".join(f"  {known:25}{method.summary}" for known, method in REGISTRY.items())
         raise ValueError(f"unknown estimator '{name}'. Known are:\n{known}")
     return REGISTRY[name].make()

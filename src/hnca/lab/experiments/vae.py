@@ -8,14 +8,14 @@ import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ...bounds import multi_sample_bound
-from ...estimators import ARM, HNCA, AbstractEstimator, DisARM, StraightThrough
+from ...estimators import ARM, HNCA, AbstractEstimator, DisARM
 from ...graph import Graph
 from ...models import hierarchical_vae
 from ..errors import UserError
 from .base import Step
 from .images import AbstractImageExperiment, Images, pixels_of
 
-BINARY = (ARM, DisARM, StraightThrough)  # methods for units of two values
+BINARY = (ARM, DisARM)  # methods for units of two values
 
 
 @dataclass(frozen=True)
