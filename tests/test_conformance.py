@@ -40,6 +40,8 @@ DRAWING = [  # samples of their own
     "gumbel-softmax",
     "gumbel-straight-through",
 ]
+OF_LIKELIHOOD = ["vimco", "importance-em"]  # another objective: tests/test_multi_sample.py
+OF_ANYTHING = [name for name in METHODS if name not in OF_LIKELIHOOD]
 BERNOULLI_ONLY = ["disarm", "arm"]
 
 
@@ -161,7 +163,7 @@ def largest_z(name: str, make: Callable[[], Case] = deep, rounds: int = 1) -> fl
     return max(float(score.max()) for score in scores if score.size)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", OF_ANYTHING)
 def test_unbiased(name):
     """By exact expectation, or where a method draws samples of its own, by z-scores of every
     coordinate. A biased method has to fail."""
@@ -232,7 +234,7 @@ def test_jit_vmap_and_pytree_state(name):
     assert jax.tree.structure(one_by_one[0][3]) == jax.tree.structure(state)
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name != "local-expectation"])
+@pytest.mark.parametrize("name", [name for name in OF_ANYTHING if name != "local-expectation"])
 def test_linear_in_the_weights_of_components(name):
     """So an estimate that is unbiased without weights is so with any, for every example alone.
     The samples that a method draws depend on the key, not on the weights."""
@@ -296,7 +298,7 @@ def test_one_trace_per_shape(name):
     assert len(traces) == 1
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", OF_ANYTHING)
 def test_a_constant_objective_gives_no_credit_on_average(name):
     k = keys()
     graph = Graph(
@@ -312,7 +314,7 @@ def test_a_constant_objective_gives_no_credit_on_average(name):
         assert np.all(np.abs(np.mean(credit, axis=0)) <= 5 * error + 1e-12)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", OF_ANYTHING)
 def test_no_credit_from_what_a_layer_cannot_reach(name):
     k = keys()
     graph = Graph(
@@ -346,15 +348,19 @@ def test_refusals(name):
         assert call()[0].value.shape == (4,)
     graph = Graph(latents.nodes, latents.objective[:-1])  # categorical, nothing opaque
     sample = graph.sample(KEY, **context)
-    if name in BERNOULLI_ONLY:
-        with pytest.raises(ValueError, match="is for Bernoulli units; node 'c' has others"):
+    refusal = {
+        **dict.fromkeys(BERNOULLI_ONLY, "is for Bernoulli units; node 'c' has others"),
+        **dict.fromkeys(OF_LIKELIHOOD, "a LogProb of every node with an Entropy, but 'd' has none"),
+    }
+    if name in refusal:
+        with pytest.raises(ValueError, match=refusal[name]):
             one_estimate(name, graph, sample)
     else:
         assert one_estimate(name, graph, sample).credit["c"].shape == (2, 2, 3)
     if name == "relax":
         with pytest.raises(ValueError, match="Relax draws a network for each node: pass key= to"):
             estimator.init(graph)
-    if name in DRAWING:
+    if name in (*DRAWING, *OF_LIKELIHOOD):
         case = tiny()
         sample = case.graph.sample(KEY, **case.context)
         with pytest.raises(ValueError, match="draws samples of its own: pass key="):
@@ -455,6 +461,8 @@ def test_registry():
         "reinmax",
         "gumbel-softmax",
         "gumbel-straight-through",
+        "vimco",
+        "importance-em",
         "local-expectation",
     ]
     with pytest.raises(ValueError, match=r"unknown estimator 'hcna'.*\n  hnca +credit by"):

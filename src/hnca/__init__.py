@@ -14,6 +14,7 @@ from .estimators import DisARM as DisARM
 from .estimators import DoubleCV as DoubleCV
 from .estimators import GumbelSoftmax as GumbelSoftmax
 from .estimators import GumbelStraightThrough as GumbelStraightThrough
+from .estimators import ImportanceEM as ImportanceEM
 from .estimators import LeaveOneOut as LeaveOneOut
 from .estimators import LocalExpectation as LocalExpectation
 from .estimators import MuProp as MuProp
@@ -22,6 +23,7 @@ from .estimators import Reinforce as Reinforce
 from .estimators import ReinMax as ReinMax
 from .estimators import Relax as Relax
 from .estimators import StraightThrough as StraightThrough
+from .estimators import Vimco as Vimco
 from .estimators import make_estimator as make_estimator
 from .exact import World as World
 from .exact import configurations as configurations

@@ -9,6 +9,7 @@ from .disarm import ARM, DisARM
 from .double_cv import DoubleCV
 from .gumbel_softmax import GumbelSoftmax, GumbelStraightThrough
 from .hnca import HNCA
+from .importance_em import ImportanceEM
 from .leave_one_out import LeaveOneOut
 from .local_expectation import LocalExpectation
 from .muprop import MuProp
@@ -16,6 +17,7 @@ from .rebar import Rebar
 from .reinforce import Reinforce
 from .relax import Relax
 from .straight_through import ReinMax, StraightThrough
+from .vimco import Vimco
 
 
 class Method(NamedTuple):
@@ -50,6 +52,10 @@ REGISTRY: dict[str, Method] = {
     "gumbel-softmax": Method(GumbelSoftmax, "smooth variables in place of units; biased"),
     "gumbel-straight-through": Method(
         GumbelStraightThrough, "backpropagation through the units as if they were smooth; biased"
+    ),
+    "vimco": Method(Vimco, "another objective: the bound of five samples, each by its own part"),
+    "importance-em": Method(
+        ImportanceEM, "another objective: five samples, weighed by how they explain the data"
     ),
     "local-expectation": Method(LocalExpectation, "what hnca computes, by brute force"),
 }

@@ -22,6 +22,7 @@ METRICS = {
     "test_accuracy": Metric("test accuracy", 4, 3),
     "train_elbo": Metric("training ELBO", 2, 1),
     "test_elbo": Metric("test ELBO", 2, 1),
+    "train_bound": Metric("training bound", 2, 1),
     "test_bound": Metric("test bound", 2, 1),
     VARIANCE: Metric("ln variance", 2, 2),
 }
