@@ -54,7 +54,7 @@ def measure(steps: int) -> dict[str, float]:
         return estimator(graph, sample, state, reward=answers)
 
     graph_time, graph = seconds(lambda: hnca.Graph(nodes, rewards))
-    init_time, state = seconds(lambda: estimator.init(graph))
+    init_time, state = seconds(lambda: estimator.init(graph, key=jax.random.key(0)))
     key = jax.random.key(1)
     trace_time, _ = seconds(lambda: eqx.filter_make_jaxpr(step)(graph, state, key))
     return {"graph": graph_time, "init": init_time, "trace": trace_time}

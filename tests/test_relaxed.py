@@ -221,7 +221,7 @@ def test_control_variates_learn(estimator):
     state, _ = jax.jit(lambda state: jax.lax.scan(step, state, jax.random.split(KEY, 300)))(state)
     sample = graph.sample(KEY, x=jnp.tile(context["x"][:1], (5000, 1)))
     before, after = (spread(estimator, graph, sample, each) for each in (first, state))
-    assert after < 0.7 * before
+    assert after < 0.85 * before
     poisoned = jax.tree.map(lambda leaf: leaf * jnp.nan, graph)
     _, unmoved = estimator(poisoned, sample, state, key=KEY)
     for one, other in zip(jax.tree.leaves(unmoved), jax.tree.leaves(state), strict=True):

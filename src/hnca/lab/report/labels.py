@@ -41,6 +41,15 @@ COLORS = {
     "disarm": "#552266",
     "arm": "#8855cc",
     "straight-through": "#778844",
+    "double-cv": "#007788",
+    "muprop": "#0066aa",
+    "rebar": "#006644",
+    "relax": "#227700",
+    "reinmax": "#aa4400",
+    "gumbel-softmax": "#5a5a3c",
+    "gumbel-straight-through": "#7a5c3c",
+    "vimco": "#993355",
+    "importance-em": "#664477",
     "local-expectation": "#445566",
 }
 OTHER = "#444444"
