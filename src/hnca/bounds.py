@@ -10,14 +10,23 @@ from .objective import Entropy, LogProb
 
 
 def log_weights(graph: Graph, sample: Sample) -> Float[Array, " B"]:
-    """log p(x, h) - log q(h | x), for a graph whose objective is an evidence lower bound."""
+    """log p(x, h) - log q(h | x), for a graph whose objective is an evidence lower bound. A node
+    with neither `LogProb` nor `Entropy` belongs to the model, p(h | parents) = q(h | parents), and
+    drops out."""
     if not all(isinstance(part, LogProb | Entropy) for part in graph.objective):
         raise ValueError("a bound needs an objective of LogProb and Entropy components only")
     joint = [part for part in graph.objective if isinstance(part, LogProb)]
-    if missing := set(graph.node_names).difference(part.of for part in joint):
-        raise ValueError(f"a bound needs a LogProb of every node, but '{min(missing)}' has none")
-    log_joint = sum((part.value(graph, sample) for part in joint), jnp.zeros(sample.batch))
-    return log_joint - sample.log_prob
+    scored = {part.of for part in joint}
+    if missing := {part.of for part in graph.objective}.difference(scored):
+        which = f"of every node with an Entropy, but '{min(missing)}' has none"
+        raise ValueError(f"a bound needs a LogProb {which}")
+    none = jnp.zeros(sample.batch)
+    log_joint = sum((part.value(graph, sample) for part in joint), none)
+    proposals = [node for node in graph.nodes if node.name in scored]
+    log_probs = [
+        node.layer.log_prob(sample.logits[node.name], sample[node.name]) for node in proposals
+    ]
+    return log_joint - sum(log_probs, none)
 
 
 @eqx.filter_jit

@@ -24,7 +24,7 @@ class Estimate(NamedTuple):
 
     credit: Credit  # estimate of d objective / d logit, per example, direct dependence included
     grads: Graph  # a pytree like the graph: batch mean of the objective's gradient, uphill
-    value: Float[Array, " B"]  # the objective of the sample
+    value: Float[Array, " B"]  # of the estimator's objective, for the sample
     # Further samples of a method that credits them, too (loo-independent): k of them for each
     # example make one batch of k B, in which those of an example are neighbours. The gradient is
     # then the sum over all samples, and `credit` no more than the sample's own share of it.

@@ -56,6 +56,10 @@ class Node(eqx.Module):
         return self._layer.name if isinstance(self._layer, Tied) else None
 
 
+# A node's values, from its logits given its parents' values. They may be relaxed: see units.py.
+Pick = Callable[[Node, Float[Array, "B ..."]], Num[Array, "B ..."]]
+
+
 class Sample(eqx.Module):
     """What the units did: the record of a forward pass, for each example of a batch.
 
@@ -244,9 +248,7 @@ class Graph(eqx.Module):
     @eqx.filter_jit
     def _draw(self, key: PRNGKeyArray, arrays: Mapping[str, Array]) -> Sample:
         keys = dict(zip(self.node_names, jax.random.split(key, len(self._nodes)), strict=True))
-        return self._forward(
-            arrays, lambda node, logits: node.layer.sample(logits, keys[node.name])
-        )
+        return self.forward(arrays, lambda node, logits: node.layer.sample(logits, keys[node.name]))
 
     def _check_values(self, arrays: Mapping[str, Array]) -> None:
         for component in self.objective:
@@ -262,9 +264,11 @@ class Graph(eqx.Module):
 
     @eqx.filter_jit
     def _replay(self, arrays: Mapping[str, Array]) -> Sample:
-        return self._forward(arrays, lambda node, _: arrays[node.name])
+        return self.forward(arrays, lambda node, _: arrays[node.name])
 
-    def _forward(self, arrays: Mapping[str, Array], pick: Callable[[Node, Array], Array]) -> Sample:
+    def forward(self, arrays: Mapping[str, Array], pick: Pick) -> Sample:
+        """The record of a forward pass in which a node does what `pick` says. The arrays have the
+        context; others are passed over."""
         self._refuse_replaced()
         values = {name: arrays[name] for name in self.context_names}
         self._check_context(values)
@@ -281,16 +285,24 @@ class Graph(eqx.Module):
         self, key: PRNGKeyArray, sample: Sample, name: str, values: Num[Array, "B ..."]
     ) -> Sample:
         """The sample with other values of one node, and all that descends from it drawn anew."""
-        changed, drawn, logits = {name}, sample.values | {name: values}, dict(sample.logits)
-        nodes, keys = self.nodes, jax.random.split(key, len(self._nodes))
-        so_far = Sample(drawn, logits, sample.log_prob)  # a view: it sees what is added below
-        for node, node_key in zip(nodes, keys, strict=True):
+        keys = dict(zip(self.node_names, jax.random.split(key, len(self._nodes)), strict=True))
+        return self.rerun(
+            sample, name, values, lambda node, logits: node.layer.sample(logits, keys[node.name])
+        )
+
+    def rerun(self, sample: Sample, name: str, values: Num[Array, "B ..."], pick: Pick) -> Sample:
+        """The sample with other values of one node, and all that descends from it doing what
+        `pick` says."""
+        changed, moved, logits = {name}, sample.values | {name: values}, dict(sample.logits)
+        nodes = self.nodes
+        so_far = Sample(moved, logits, sample.log_prob)  # a view: it sees what is added below
+        for node in nodes:
             if changed.intersection(node.parents):
                 logits[node.name] = node.layer(self.features(so_far, node.parents))
-                drawn[node.name] = node.layer.sample(logits[node.name], node_key)
+                moved[node.name] = pick(node, logits[node.name])
                 changed.add(node.name)
-        log_probs = [node.layer.log_prob(logits[node.name], drawn[node.name]) for node in nodes]
-        return Sample(drawn, logits, sum(log_probs, jnp.zeros(sample.batch)))
+        log_probs = [node.layer.log_prob(logits[node.name], moved[node.name]) for node in nodes]
+        return Sample(moved, logits, sum(log_probs, jnp.zeros(sample.batch)))
 
     def features(self, sample: Sample, names: Sequence[str]) -> Float[Array, "B I"]:
         """The named values side by side, as a layer takes them."""

@@ -9,6 +9,12 @@ Shapes, here and in every other file:
     V  choices      values that a unit can take: 2 for Bernoulli, K for categorical
 
 A *table* is an array `[V, B, U]`: something for each value that a unit could have taken.
+
+Methods that relax units ask for values *between* the choices, expanded: of a Bernoulli unit any
+number between its two values, of a categorical one a point of the simplex. So the values of a
+categorical layer are category indices, or `[B, U, K]` where they are relaxed, which no array of
+indices can be mistaken for. All that a layer does with values is linear in the weights of the
+choices (`indicator`), and so is defined between them, too.
 """
 
 import math
@@ -133,7 +139,16 @@ class AbstractLayer(eqx.Module):
 
     @abstractmethod
     def expand(self, values: Num[Array, "B ..."]) -> Float[Array, "B U *K"]:
-        """The values as children and functions see them: categories one-hot."""
+        """The values as children and functions see them: categories one-hot. Relaxed values are
+        expanded already."""
+
+    @abstractmethod
+    def blend(self, weights: Float[Array, "V B U"]) -> Float[Array, "B U *K"]:
+        """The expanded values that are so much of each choice: the inverse of `indicator`."""
+
+    @abstractmethod
+    def mean(self, logits: Float[Array, "B ..."]) -> Float[Array, "B U *K"]:
+        """The expanded mean of the values."""
 
     @abstractmethod
     def assign(
@@ -157,7 +172,7 @@ class AbstractLayer(eqx.Module):
     def log_prob(
         self, logits: Float[Array, "B ..."], values: Num[Array, "B ..."]
     ) -> Float[Array, " B"]:
-        """log pi of the given values, summed over units."""
+        """log pi of the given values, summed over units; of relaxed ones, the mean over choices."""
 
     @abstractmethod
     def entropy(self, logits: Float[Array, "B ..."]) -> Float[Array, " B"]:
@@ -267,6 +282,16 @@ class Bernoulli(AbstractLayer):
     def expand(self, values):
         return values
 
+    def blend(self, weights):
+        return self._between(weights[1])
+
+    def mean(self, logits):
+        return self._between(jax.nn.sigmoid(logits))
+
+    def _between(self, fired: Float[Array, "B U"]) -> Float[Array, "B U"]:
+        rest, active = self.values
+        return rest + (active - rest) * fired
+
     def assign(self, expanded, unit, choice):
         return expanded.at[:, unit].set(jnp.asarray(self.values, expanded.dtype)[choice])
 
@@ -365,10 +390,21 @@ class Categorical(AbstractLayer):
     def chosen(self, choices):
         return choices.reshape(-1, *self._values_shape)
 
+    def _relaxed(self, values: Num[Array, "B ..."]) -> bool:
+        return values.shape[1:] == self.logits_shape
+
     def expand(self, values):
+        if self._relaxed(values):
+            return values
         choice = self.choice(values)
         one_hot = jax.nn.one_hot(choice, self.categories)
         return jnp.where(choice[..., None] < self.categories, one_hot, jnp.nan)
+
+    def blend(self, weights):
+        return jnp.moveaxis(weights, 0, -1)
+
+    def mean(self, logits):
+        return jax.nn.softmax(logits)
 
     def assign(self, expanded, unit, choice):
         return expanded.at[:, unit].set(jax.nn.one_hot(choice, self.categories))
@@ -383,6 +419,8 @@ class Categorical(AbstractLayer):
         return jnp.moveaxis(logits, -1, 0)
 
     def log_prob(self, logits, values):
+        if self._relaxed(values):
+            return jnp.sum(values * jax.nn.log_softmax(logits), axis=(-2, -1))
         chosen = self.choice(values)[..., None]
         return jnp.sum(jnp.take_along_axis(jax.nn.log_softmax(logits), chosen, -1), axis=(-2, -1))
 

@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
-from ..credit import Assigned, Estimate, added, direct_credit, gradients
+from ..credit import Assigned, Estimate, added, gradients
 from ..graph import AbstractComponent, Graph, Node, Sample
 from ..units import AbstractLayer, Bernoulli
 from ..validation import checked_weights
 from ..weights import Weights, scaled, unweighted, weighted
+from .objectives import AbstractObjective, ExpectedSum
 
 Values = Mapping[str, Float[Array, " B"]]  # of components, by their names
 
@@ -20,11 +21,17 @@ Values = Mapping[str, Float[Array, " B"]]  # of components, by their names
 class AbstractEstimator(eqx.Module):
     """Estimates the gradient of the expected objective from a sample.
 
-    A method fills in `init` and `assign`; the rest is the same for all of them.
+    A method fills in `init` and `assign`; the rest is the same for all of them, but for those that
+    climb another `objective` than the expected sum of the graph's components.
     """
 
     unbiased: eqx.AbstractVar[bool]
     needs_objective: eqx.AbstractVar[bool]  # needs the objective as a function, not its value
+
+    @property
+    def objective(self) -> AbstractObjective:
+        """What the estimates are gradients of, and `estimate.value` is the value of."""
+        return ExpectedSum()
 
     @abstractmethod
     def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
@@ -71,17 +78,25 @@ class AbstractEstimator(eqx.Module):
         counted_values = values | {name: w * values[name] for name, w in checked.items()}
         if weights is None or isinstance(weights, Mapping):
             assigned, after = self.assign(counted, sample, counted_values, state, key)
+            value = self._value(counted, sample, counted_values, assigned)
         else:
             assigned, after = self.assign(graph, sample, values, state, key)
             of_example = jnp.broadcast_to(jnp.asarray(weights, float), (sample.batch,))
+            value = of_example * self._value(graph, sample, values, assigned)
             assigned = [(each, scaled(credit, of_example)) for each, credit in assigned]
         (_, influence), *others = jax.lax.stop_gradient(assigned)
-        credit = added(influence, jax.lax.stop_gradient(direct_credit(counted, sample)))
+        direct = jax.lax.stop_gradient(self.objective.direct_credit(counted, sample))
+        credit = added(influence, direct)
         credit |= {name: credit[name] / by for name, by in self.divisors(state).items()}
         grads = unweighted(gradients(counted, [(sample, credit), *others]))
-        value = total(graph.objective, counted_values, sample)
         estimate = Estimate(credit, grads, value, tuple(others), checked or None)
         return estimate, jax.lax.stop_gradient(after)
+
+    def _value(
+        self, graph: Graph, sample: Sample, values: Values, assigned: Assigned
+    ) -> Float[Array, " B"]:
+        others = [each for each, _ in assigned[1:]]
+        return self.objective.value(graph, values, sample, others)
 
 
 def total(

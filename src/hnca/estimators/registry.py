@@ -6,11 +6,18 @@ from typing import NamedTuple
 from ..baselines import AbstractBaseline, Learned, MovingAverage, Resampled
 from .base import AbstractEstimator
 from .disarm import ARM, DisARM
+from .double_cv import DoubleCV
+from .gumbel_softmax import GumbelSoftmax, GumbelStraightThrough
 from .hnca import HNCA
+from .importance_em import ImportanceEM
 from .leave_one_out import LeaveOneOut
 from .local_expectation import LocalExpectation
+from .muprop import MuProp
+from .rebar import Rebar
 from .reinforce import Reinforce
-from .straight_through import StraightThrough
+from .relax import Relax
+from .straight_through import ReinMax, StraightThrough
+from .vimco import Vimco
 
 
 class Method(NamedTuple):
@@ -38,7 +45,20 @@ METHODS: dict[str, Method] = {
     ),
     "disarm": Method(DisARM, "an antithetic pair for each layer"),
     "arm": Method(ARM, "the same with more variance: DisARM's older sibling"),
+    "double-cv": Method(DoubleCV, "leave-one-out, less what derivatives at each sample explain"),
+    "muprop": Method(MuProp, "REINFORCE, less a Taylor expansion around the means"),
+    "rebar": Method(Rebar, "REINFORCE, less the objective at relaxed values"),
+    "relax": Method(Relax, "the same with a network that learns to lower the variance"),
     "straight-through": Method(StraightThrough, "backpropagation through the means; biased"),
+    "reinmax": Method(ReinMax, "the same to second order; biased, but less"),
+    "gumbel-softmax": Method(GumbelSoftmax, "smooth variables in place of units; biased"),
+    "gumbel-straight-through": Method(
+        GumbelStraightThrough, "backpropagation through the units as if they were smooth; biased"
+    ),
+    "vimco": Method(Vimco, "another objective: the bound of five samples, each by its own part"),
+    "importance-em": Method(
+        ImportanceEM, "another objective: five samples, weighed by how they explain the data"
+    ),
     "local-expectation": Method(LocalExpectation, "what hnca computes, by brute force"),
 }
 
@@ -70,7 +90,7 @@ def make_estimator(name: str) -> AbstractEstimator:
     """The method with this name, in the paper's settings: `METHOD`, or `METHOD+BASELINE`."""
     if name in REGISTRY:
         return REGISTRY[name].make()
-    known = "\n".join(f"  {known:20}{method.summary}" for known, method in REGISTRY.items())
+    known = "\n".join(f"  {known:25}{method.summary}" for known, method in REGISTRY.items())
     raise ValueError(f"unknown estimator '{name}': {_unknown(name)}. Known are:\n{known}")
 
 

@@ -1,4 +1,15 @@
-"""Backpropagation, as if a unit's value were its mean."""
+"""Backpropagation, as if a unit's value moved with its logit: straight-through and ReinMax.
+
+With D the choice made, as a one-hot vector, and pi the policy, straight-through (Bengio et al.
+2013) puts d pi / d logits for the effect of the logits on D. That is the forward Euler method: the
+objective is expanded to first order at D. ReinMax (Liu et al. 2023) takes Heun's method instead,
+which is exact to second order: with pi' = (pi + D) / 2, half-way between policy and choice,
+
+    d D / d logits  ~  2 J(pi') - J(pi) / 2,      J(p) = diag(p) - p p^T
+
+where J(p) is the derivative of the softmax at the probabilities p. For a single unit and an
+objective that is a polynomial of second order in its value, the mean over D is exact.
+"""
 
 from typing import ClassVar
 
@@ -6,9 +17,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from ..credit import Credit
-from ..graph import Graph, Sample
-from .base import AbstractEstimator, Assigned, Values, bernoulli_nodes
+from ..graph import Graph, Node, Sample
+from .base import AbstractEstimator, Assigned, Values
+from .relaxed import backpropagated, log_policy, mean
 
 
 class StraightThrough(AbstractEstimator):
@@ -30,21 +41,32 @@ class StraightThrough(AbstractEstimator):
         state: PyTree,
         key: PRNGKeyArray | None,
     ) -> tuple[Assigned, PyTree]:
-        layers = list(bernoulli_nodes(graph, self))
+        return [(sample, backpropagated(graph, sample, mean))], state
 
-        def objective(offsets: Credit) -> Float[Array, ""]:
-            """The sample's objective, with values that follow offsets of their logits. What reads
-            logits directly does not see the offsets: that is not influence of the values."""
-            moved = Sample(
-                {name: sample[name] for name in graph.context_names}, {}, sample.log_prob
-            )
-            for node, layer in layers:
-                logits = layer(graph.features(moved, node.parents))
-                rest, active = layer.values
-                mean = rest + (active - rest) * jax.nn.sigmoid(logits + offsets[node.name])
-                moved.values[node.name] = mean + jax.lax.stop_gradient(sample[node.name] - mean)
-                moved.logits[node.name] = logits
-            return jnp.sum(graph.value(moved))
 
-        none = {node.name: jnp.zeros_like(sample.logits[node.name]) for node in graph.nodes}
-        return [(sample, jax.grad(objective)(none))], state
+class ReinMax(AbstractEstimator):
+    """ReinMax (Liu et al. 2023): straight-through to second order. Biased, but less."""
+
+    unbiased: ClassVar[bool] = False
+    needs_objective: ClassVar[bool] = True
+
+    def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
+        return {}
+
+    def assign(
+        self,
+        graph: Graph,
+        sample: Sample,
+        values: Values,
+        state: PyTree,
+        key: PRNGKeyArray | None,
+    ) -> tuple[Assigned, PyTree]:
+        def soft(node: Node, logits: Float[Array, "B ..."]) -> Float[Array, "B U *K"]:
+            layer, logs = node.layer, log_policy(node.layer, logits)
+            weights = jnp.exp(logs)
+            half_way = (weights + layer.indicator(sample[node.name])) / 2
+            # A softmax whose probabilities are pi', but which moves with the logits.
+            moving = jax.nn.softmax(logs + jax.lax.stop_gradient(jnp.log(half_way) - logs), axis=0)
+            return layer.blend(2 * moving - weights / 2)
+
+        return [(sample, backpropagated(graph, sample, soft))], state

@@ -10,14 +10,21 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ...bounds import multi_sample_bound
-from ...estimators import ARM, HNCA, AbstractEstimator, DisARM, StraightThrough
+from ...estimators import (
+    ARM,
+    HNCA,
+    AbstractEstimator,
+    DisARM,
+    ExpectedSum,
+    make_estimator,
+)
 from ...graph import Graph
 from ...models import conv_vae, hierarchical_vae
 from ..errors import UsageError, UserError
 from .base import MOST, Step
 from .images import AbstractImageExperiment, Images, pixels_of
 
-BINARY = (ARM, DisARM, StraightThrough)  # methods for units of two values
+BINARY = (ARM, DisARM)  # methods for units of two values
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,11 @@ class AbstractVAE(AbstractImageExperiment):
     eval_samples: int = 100
     """Samples of the multi-sample bound on the test images."""
 
-    measure: ClassVar[str] = "elbo"
+    @property
+    def measure(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What the method climbs: the ELBO, or the bound of several samples."""
+        single = isinstance(make_estimator(self.estimator).objective, ExpectedSum)
+        return "elbo" if single else "bound"
 
     def step(self, rows: dict[str, Array], key: PRNGKeyArray) -> Step:
         weights = self._kl_weights if self.kl_warmup else None

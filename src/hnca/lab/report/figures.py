@@ -48,7 +48,7 @@ class Drawing(NamedTuple):
     def cut(self) -> bool:
         """Whether the beginning is off the axis: an ELBO's is so low that the rest would look
         flat."""
-        return self.measure == "elbo"
+        return self.measure in ("elbo", "bound")
 
 
 def drawings(panels: list[Panel]) -> list[Drawing]:

@@ -24,6 +24,7 @@ METRICS = {
     "test_accuracy": Metric("test accuracy", 4, 3, 0.0, 1.0),
     "train_elbo": Metric("training ELBO", 2, 1, most=0.0),
     "test_elbo": Metric("test ELBO", 2, 1, most=0.0),
+    "train_bound": Metric("training bound", 2, 1, most=0.0),
     "test_bound": Metric("test bound", 2, 1, most=0.0),
     VARIANCE: Metric("ln variance", 2, 2),
     "active_units": Metric("active units", 2, 2, 0.0),
@@ -47,6 +48,15 @@ COLORS = {
     "disarm": "#5a0087",
     "arm": "#b45aff",
     "straight-through": "#e1003c",
+    "double-cv": "#007788",
+    "muprop": "#0066aa",
+    "rebar": "#006644",
+    "relax": "#227700",
+    "reinmax": "#aa4400",
+    "gumbel-softmax": "#5a5a3c",
+    "gumbel-straight-through": "#7a5c3c",
+    "vimco": "#993355",
+    "importance-em": "#664477",
     "local-expectation": "#0f3c3c",
 }
 OTHER = "#777777"
