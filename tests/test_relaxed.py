@@ -6,10 +6,23 @@ import numpy as np
 import pytest
 
 import hnca
-from enumeration import assert_trees_close, estimates, expectation
-from graphs import Case, bits, categorical_hidden, keys, linear_and_function, lively, mixed_codings
+from enumeration import assert_trees_close, estimates, every_sample, expectation
+from graphs import (
+    CASES,
+    Case,
+    bits,
+    categorical_hidden,
+    elbo,
+    keys,
+    linear_and_function,
+    lively,
+    mixed_codings,
+)
 from hnca import Bernoulli, Categorical, Function, Graph, Node
+from hnca.estimators.base import reinforced
+from hnca.estimators.double_cv import double_credit
 from hnca.estimators.relaxed import concrete, gumbel_given, log_policy
+from test_unbiased import check_unbiased
 
 KEY = jax.random.key(3)
 DRAWS = 100_000
@@ -132,3 +145,94 @@ def test_temperatures_are_above_zero():
     for method in (hnca.GumbelSoftmax, hnca.GumbelStraightThrough):
         with pytest.raises(ValueError, match=f"{method.__name__}: temperature must be above 0"):
             method(0.0)
+
+
+def test_relaxed_controls_refuse_temperatures_too():
+    for method in (hnca.Rebar, hnca.Relax):
+        with pytest.raises(ValueError, match=f"{method.__name__}: temperature must be above 0"):
+            method(temperature=-1.0)
+
+
+@pytest.mark.parametrize(
+    "case", ["elbo-3", "mixed-codings", "categorical-hidden", "linear-and-function", "diamond"]
+)
+def test_muprop_is_unbiased(case):
+    """By enumeration, like the methods of test_unbiased.py, where nothing is opaque."""
+    check_unbiased(without_reward(CASES[case]()), {"muprop": hnca.MuProp()})
+
+
+def test_muprop_has_no_variance_where_all_is_linear():
+    """Nothing is left to chance, and less is than without it where things are nearly linear."""
+    slope = jnp.array([0.5, -2.0, 1.0])
+    layer = Bernoulli(2, 3, values=(-1, 1), key=KEY)
+    graph = lively(Graph([Node("h", layer, ["x"])], [Function("f", lambda h: h @ slope, ["h"])]))
+    sample = graph.sample(KEY, x=jnp.ones((9, 2)))
+    credit = hnca.MuProp()(graph, sample, {})[0].credit["h"]
+    assert np.all(np.std(credit, axis=0) < 1e-12)
+    assert np.all(np.abs(credit) > 0.01)
+
+
+def test_double_cv_over_all_pairs():
+    """The first node of two, for every pair of samples: the mean is that of REINFORCE."""
+    case = Case(elbo(2).graph, {"x": bits(1, 3)})
+    graph, (sample, _, probability) = case.graph, every_sample(case)
+    node, signal = graph["h1"], graph.value(sample)  # all but H:h1, a constant, is downstream
+    count = sample.batch
+    one, other = (np.repeat(np.arange(count), count), np.tile(np.arange(count), count))
+    take = lambda places: jax.tree.map(lambda array: array[places], sample)
+    both = jnp.stack([sample["h1"][one], sample["h1"][other]])
+    signals = jnp.stack([signal[one], signal[other]])
+    credit = double_credit(graph, take(one), node, both, signals)
+    mean = jnp.einsum("n,nu->u", probability[one] * probability[other], credit)
+    single = reinforced(node.layer, sample.logits["h1"], sample["h1"], signal)
+    np.testing.assert_allclose(mean, jnp.einsum("n,nu->u", probability, single), rtol=1e-10)
+
+
+def spread(estimator, graph, sample, state) -> float:
+    estimate, _ = estimator(graph, sample, state, key=jax.random.key(5))
+    return float(sum(np.var(estimate.credit[name], axis=0).sum() for name in graph.node_names))
+
+
+def test_control_variates_lower_the_variance():
+    """Each against the method that it is a control variate of."""
+    graph, context = elbo(2)
+    sample = graph.sample(KEY, x=jnp.tile(context["x"][:1], (5000, 1)))
+    reinforce = hnca.Reinforce()
+    plain = spread(reinforce, graph, sample, reinforce.init(graph))
+    assert spread(hnca.MuProp(), graph, sample, {}) < 0.2 * plain
+    rebar = hnca.Rebar()
+    assert spread(rebar, graph, sample, rebar.init(graph)) < 0.2 * plain
+    assert spread(hnca.DoubleCV(), graph, sample, {}) < 0.8 * spread(
+        hnca.LeaveOneOut(), graph, sample, {}
+    )
+
+
+@pytest.mark.parametrize("estimator", [hnca.Rebar(2.0, 0.02), hnca.Relax(10, 2.0, 0.02)])
+def test_control_variates_learn(estimator):
+    """From a poor temperature, to less variance; a batch of NaN teaches them nothing."""
+    graph, context = elbo(1)
+    x = jnp.tile(context["x"], (50, 1))
+    first = state = estimator.init(graph, key=KEY)
+
+    def step(state, key):
+        one, two = jax.random.split(key)
+        return estimator(graph, graph.sample(one, x=x), state, key=two)[1], None
+
+    state, _ = jax.jit(lambda state: jax.lax.scan(step, state, jax.random.split(KEY, 300)))(state)
+    sample = graph.sample(KEY, x=jnp.tile(context["x"][:1], (5000, 1)))
+    before, after = (spread(estimator, graph, sample, each) for each in (first, state))
+    assert after < 0.7 * before
+    poisoned = jax.tree.map(lambda leaf: leaf * jnp.nan, graph)
+    _, unmoved = estimator(poisoned, sample, state, key=KEY)
+    for one, other in zip(jax.tree.leaves(unmoved), jax.tree.leaves(state), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_relax_starts_as_rebar():
+    graph, context = mixed_codings()
+    sample = graph.sample(KEY, **context)
+    credits = [
+        estimator(graph, sample, estimator.init(graph, key=KEY), key=KEY)[0].credit
+        for estimator in (hnca.Rebar(), hnca.Relax())
+    ]
+    assert_trees_close(*credits)

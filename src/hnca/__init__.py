@@ -11,12 +11,16 @@ from .estimators import ARM as ARM
 from .estimators import HNCA as HNCA
 from .estimators import AbstractEstimator as AbstractEstimator
 from .estimators import DisARM as DisARM
+from .estimators import DoubleCV as DoubleCV
 from .estimators import GumbelSoftmax as GumbelSoftmax
 from .estimators import GumbelStraightThrough as GumbelStraightThrough
 from .estimators import LeaveOneOut as LeaveOneOut
 from .estimators import LocalExpectation as LocalExpectation
+from .estimators import MuProp as MuProp
+from .estimators import Rebar as Rebar
 from .estimators import Reinforce as Reinforce
 from .estimators import ReinMax as ReinMax
+from .estimators import Relax as Relax
 from .estimators import StraightThrough as StraightThrough
 from .estimators import make_estimator as make_estimator
 from .exact import World as World

@@ -145,6 +145,10 @@ class AbstractLayer(eqx.Module):
         """The expanded values that are so much of each choice: the inverse of `indicator`."""
 
     @abstractmethod
+    def mean(self, logits: Float[Array, "B ..."]) -> Float[Array, "B U *K"]:
+        """The expanded mean of the values."""
+
+    @abstractmethod
     def assign(
         self, expanded: Float[Array, "B U *K"], unit: Int[Array, ""], choice: Int[Array, " B"]
     ) -> Float[Array, "B U *K"]:
@@ -264,8 +268,14 @@ class Bernoulli(AbstractLayer):
         return values
 
     def blend(self, weights):
+        return self._between(weights[1])
+
+    def mean(self, logits):
+        return self._between(jax.nn.sigmoid(logits))
+
+    def _between(self, fired: Float[Array, "B U"]) -> Float[Array, "B U"]:
         rest, active = self.values
-        return rest + (active - rest) * weights[1]
+        return rest + (active - rest) * fired
 
     def assign(self, expanded, unit, choice):
         return expanded.at[:, unit].set(jnp.asarray(self.values, expanded.dtype)[choice])
@@ -377,6 +387,9 @@ class Categorical(AbstractLayer):
 
     def blend(self, weights):
         return jnp.moveaxis(weights, 0, -1)
+
+    def mean(self, logits):
+        return jax.nn.softmax(logits)
 
     def assign(self, expanded, unit, choice):
         return expanded.at[:, unit].set(jax.nn.one_hot(choice, self.categories))

@@ -3,13 +3,17 @@
 from .base import AbstractEstimator as AbstractEstimator
 from .disarm import ARM as ARM
 from .disarm import DisARM as DisARM
+from .double_cv import DoubleCV as DoubleCV
 from .gumbel_softmax import GumbelSoftmax as GumbelSoftmax
 from .gumbel_softmax import GumbelStraightThrough as GumbelStraightThrough
 from .hnca import HNCA as HNCA
 from .leave_one_out import LeaveOneOut as LeaveOneOut
 from .local_expectation import LocalExpectation as LocalExpectation
+from .muprop import MuProp as MuProp
+from .rebar import Rebar as Rebar
 from .registry import REGISTRY as REGISTRY
 from .registry import make_estimator as make_estimator
 from .reinforce import Reinforce as Reinforce
+from .relax import Relax as Relax
 from .straight_through import ReinMax as ReinMax
 from .straight_through import StraightThrough as StraightThrough

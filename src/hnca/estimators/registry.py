@@ -6,11 +6,15 @@ from typing import NamedTuple
 from ..baselines import MovingAverage
 from .base import AbstractEstimator
 from .disarm import ARM, DisARM
+from .double_cv import DoubleCV
 from .gumbel_softmax import GumbelSoftmax, GumbelStraightThrough
 from .hnca import HNCA
 from .leave_one_out import LeaveOneOut
 from .local_expectation import LocalExpectation
+from .muprop import MuProp
+from .rebar import Rebar
 from .reinforce import Reinforce
+from .relax import Relax
 from .straight_through import ReinMax, StraightThrough
 
 
@@ -37,6 +41,10 @@ REGISTRY: dict[str, Method] = {
     ),
     "disarm": Method(DisARM, "an antithetic pair for each layer"),
     "arm": Method(ARM, "the same with more variance: DisARM's older sibling"),
+    "double-cv": Method(DoubleCV, "leave-one-out, less what derivatives at each sample explain"),
+    "muprop": Method(MuProp, "REINFORCE, less a Taylor expansion around the means"),
+    "rebar": Method(Rebar, "REINFORCE, less the objective at relaxed values"),
+    "relax": Method(Relax, "the same with a network that learns to lower the variance"),
     "straight-through": Method(StraightThrough, "backpropagation through the means; biased"),
     "reinmax": Method(ReinMax, "the same to second order; biased, but less"),
     "gumbel-softmax": Method(GumbelSoftmax, "smooth variables in place of units; biased"),

@@ -25,14 +25,8 @@ from jaxtyping import Array, ArrayLike, Float, Num, PRNGKeyArray
 from ..credit import Credit
 from ..graph import Graph, Node, Pick, Sample
 from ..units import AbstractLayer, at_least_single
-from .base import downstream_value
 
 Weights = Float[Array, "V B U"]  # of the choices, or their perturbed logarithms
-
-
-def policy(layer: AbstractLayer, logits: Float[Array, "B ..."]) -> Weights:
-    """pi(v) of every choice: the posterior without evidence."""
-    return layer.posterior(logits, jnp.zeros_like(layer.log_odds(logits)))
 
 
 def log_policy(layer: AbstractLayer, logits: Float[Array, "B ..."]) -> Weights:
@@ -42,15 +36,33 @@ def log_policy(layer: AbstractLayer, logits: Float[Array, "B ..."]) -> Weights:
 
 def mean(node: Node, logits: Float[Array, "B ..."]) -> Float[Array, "B U *K"]:
     """The mean values of the units: what a mean-field pass puts in their place."""
-    return node.layer.blend(policy(node.layer, logits))
+    return node.layer.mean(logits)
 
 
 def downstream_at(
     graph: Graph, sample: Sample, name: str, values: Float[Array, "B U *K"], pick: Pick = mean
 ) -> Float[Array, " B"]:
-    """Sum of the components downstream of a node at relaxed values of it. Its descendants follow,
-    as their means by default; all else is as in the sample."""
-    return downstream_value(graph, graph.rerun(sample, name, values, pick), name)
+    """Sum of the components downstream of a node, of those that can be evaluated, at relaxed values
+    of it. Its descendants follow, as their means by default; all else is as in the sample. So
+    nothing in it depends on what the node did, nor on what came of that."""
+    moved = graph.rerun(sample, name, values, pick)
+    known = [part for part in graph.downstream(name) if not part.opaque]
+    return sum((part.value(graph, moved) for part in known), jnp.zeros(sample.batch))
+
+
+def expansion(
+    graph: Graph, sample: Sample, name: str, values: Float[Array, "B U *K"]
+) -> tuple[Float[Array, " B"], Float[Array, "B U *K"]]:
+    """`downstream_at` with the means of the descendants, and its derivative in the values."""
+    value, pull = jax.vjp(lambda values: downstream_at(graph, sample, name, values), values)
+    return value, pull(jnp.ones_like(value))[0]
+
+
+def linear_credit(
+    layer: AbstractLayer, logits: Float[Array, "B ..."], slope: Float[Array, "B U *K"]
+) -> Float[Array, "B ..."]:
+    """d E[slope . values] / d logits: of a function linear in the values, the mean is known."""
+    return jax.grad(lambda logits: jnp.sum(slope * layer.mean(logits)))(logits)
 
 
 def backpropagated(

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from ..graph import Graph, Node, Sample
 from .base import AbstractEstimator, Assigned, Values
-from .relaxed import backpropagated, log_policy, mean, policy
+from .relaxed import backpropagated, log_policy, mean
 
 
 class StraightThrough(AbstractEstimator):
@@ -62,8 +62,8 @@ class ReinMax(AbstractEstimator):
         key: PRNGKeyArray | None,
     ) -> tuple[Assigned, PyTree]:
         def soft(node: Node, logits: Float[Array, "B ..."]) -> Float[Array, "B U *K"]:
-            layer = node.layer
-            weights, logs = policy(layer, logits), log_policy(layer, logits)
+            layer, logs = node.layer, log_policy(node.layer, logits)
+            weights = jnp.exp(logs)
             half_way = (weights + layer.indicator(sample[node.name])) / 2
             # A softmax whose probabilities are pi', but which moves with the logits.
             moving = jax.nn.softmax(logs + jax.lax.stop_gradient(jnp.log(half_way) - logs), axis=0)
