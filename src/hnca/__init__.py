@@ -4,6 +4,8 @@ from .baselines import AbstractBaseline as AbstractBaseline
 from .baselines import MovingAverage as MovingAverage
 from .bounds import log_weights as log_weights
 from .bounds import multi_sample_bound as multi_sample_bound
+from .compare import compare as compare
+from .comparison import Comparison as Comparison
 from .credit import Estimate as Estimate
 from .credit import gradient_variance as gradient_variance
 from .credit import parameter_counts as parameter_counts

@@ -55,6 +55,7 @@ def compare(
     /,
     *,
     reward: World | None = None,
+    exact: bool = True,
     budget: float = 60.0,
     progress: Progress = lambda share, what: None,
     **context: ArrayLike,
@@ -62,11 +63,12 @@ def compare(
     """Measures methods on this graph and these examples, for about `budget` seconds.
 
     `estimators` has names of the registry, or estimators by any names; None is all of the registry.
-    `reward` is a function of a `Sample`, as in `exact_gradient`. A method that cannot do this graph
-    is listed with its reason.
+    `reward` is a function of a `Sample`, as in `exact_gradient`; one that knows the examples by
+    their places in the batch will do with `exact=False`, which enumerates nothing. A method that
+    cannot do this graph is listed with its reason.
     """
     arrays = checked_arrays(context, graph.context_names, graph.node_names)
-    problem, clock = Problem(graph, arrays, reward), _Clock(budget, progress)
+    problem, clock = Problem(graph, arrays, reward, exact), _Clock(budget, progress)
     ready, warm, reference_key, measure_key = jax.random.split(key, 4)
     contenders, left_out = _prepared(problem, _chosen(estimators), clock, ready)
     for number, each in enumerate(contenders):
@@ -85,6 +87,7 @@ class Problem(NamedTuple):
     graph: Graph
     context: dict[str, Array]
     world: World | None
+    exact: bool  # whether to enumerate all samples, where that can be done
 
     @property
     def batch(self) -> int:
@@ -99,7 +102,7 @@ class Problem(NamedTuple):
     @property
     def is_enumerable(self) -> bool:
         choices = [node.layer.choices**node.layer.units for node in self.graph.nodes]
-        return math.prod(choices) <= ENUMERATED
+        return self.exact and math.prod(choices) <= ENUMERATED
 
 
 class _Clock:
@@ -371,9 +374,7 @@ def _measure(
         number += 1
 
 
-def _row(
-    problem: Problem, each: _Contender, yardstick: _Contender, reference: _Reference
-) -> Row:
+def _row(problem: Problem, each: _Contender, yardstick: _Contender, reference: _Reference) -> Row:
     assert each.estimator is not None
     bias = _exact_bias(problem, each.estimator, each.state, reference.mean)
     z = visible = None
@@ -405,7 +406,7 @@ def _rated(rows: list[Row], yardstick: _Contender) -> tuple[Row, ...]:
     rated = [row._replace(efficiency=worth.get(row.name, 0) / best) for row in rows]
     ranked = sorted(rated, key=lambda row: -row.efficiency)
     cost = median(yardstick.seconds) * 1e3
-    return (*ranked, Row(YARDSTICK, milliseconds=cost, megabytes=yardstick.megabytes))
+    return (*ranked, Row(YARDSTICK, {}, {}, milliseconds=cost, megabytes=yardstick.megabytes))
 
 
 def _noise(problem: Problem, gradient: Tally) -> dict[str, float]:

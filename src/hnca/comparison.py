@@ -9,13 +9,13 @@ class Row(NamedTuple):
     """What was measured of a method. Of the yardstick, backpropagation, only what it costs."""
 
     name: str
+    noise: dict[str, float]  # by layer, for a fixed example
+    variance: dict[str, float]  # by layer, over the batch
     unbiased: bool | None = None  # as the method says
     bias: float | None = None  # |E G - gradient| / |gradient|, exact; None where not enumerated
     z: float | None = None  # the largest z-score of the mean, where it was not
     visible: float | None = None  # then the least bias along the gradient that would have been seen
     cosine: float | None = None
-    noise: dict[str, float] = {}  # by layer, for a fixed example
-    variance: dict[str, float] = {}  # by layer, over the batch
     mean_noise: float | None = None  # over the parameters of the nodes
     samples: int = 0  # of the batch
     milliseconds: float = 0.0  # a step: forward pass and gradient, without the optimiser
