@@ -7,6 +7,8 @@ from .baselines import Resampled as Resampled
 from .baselines import View as View
 from .bounds import log_weights as log_weights
 from .bounds import multi_sample_bound as multi_sample_bound
+from .compare import compare as compare
+from .comparison import Comparison as Comparison
 from .convolution import Convolution as Convolution
 from .credit import Estimate as Estimate
 from .credit import gradient_variance as gradient_variance

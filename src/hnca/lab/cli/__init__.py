@@ -15,6 +15,7 @@ COMMANDS = {
     "train": "train a network: the paper's experiments",
     "evaluate": "bound the likelihood of test images under a trained VAE",
     "generate": "a picture of what a trained VAE has learned",
+    "compare": "which estimator to take, measured on a network of yours",
     "sweep": "many runs: the paper's figures and table, or a plan of your own",
     "report": "one page of many runs: means, figures, and the paper's numbers beside",
     "data": "fetch, list and look at data sets",

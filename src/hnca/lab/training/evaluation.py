@@ -1,7 +1,7 @@
 """A run that was trained before, read back, and its test once more: more closely than while it
 trained."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +10,8 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from ...compare import Progress, compare
+from ...comparison import Comparison
 from ...graph import Graph
 from ..errors import UserError
 from ..experiments import AbstractExperiment, Data, count_rows, experiment_from
@@ -49,6 +51,31 @@ def read_trained(
         raise UserError(f"{directory.path} has no checkpoint yet: train it first")
     state, epoch = saved
     return TrainedRun(experiment, data, state.graph, epoch)
+
+
+def untrained(experiment: AbstractExperiment, data: Data) -> TrainedRun:
+    """The same before the first epoch."""
+    return TrainedRun(experiment, data, Trainer(experiment, data).start().graph, 0)
+
+
+def compare_on(
+    run: TrainedRun, estimators: Sequence[str] | None, budget: float, progress: Progress
+) -> Comparison:
+    """Compares methods on a batch of the run's training data, at its parameters."""
+    order, step, measure = jax.random.split(jax.random.key(run.experiment.seed), 3)
+    chosen = jax.random.permutation(order, count_rows(run.data.train))[: run.experiment.batch_size]
+    rows = jax.tree.map(lambda array: array[np.asarray(chosen)], run.data.train)
+    context, world, _ = run.experiment.step(rows, step)
+    return compare(
+        run.graph,
+        estimators,
+        measure,
+        reward=world,
+        exact=world is None,  # a world knows the examples of the batch by their places
+        budget=budget,
+        progress=progress,
+        **context,
+    )
 
 
 def evaluate(

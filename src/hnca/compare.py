@@ -1,0 +1,460 @@
+"""Which method to take, on a network of one's own: bias, variance and price of each, measured.
+
+Everything is measured at the parameters that the graph has, on the batch of B examples that is
+given. With g the estimate of one example's gradient, and G the mean over the batch, which is what
+an optimiser gets, over independent samples of the same batch:
+
+    noise       mean over a layer's parameters of E_x Var(g | x) = B Var(G): for a fixed example
+    variance    mean over the parameters of Var(g) over examples and samples: `gradient_variance`
+    cosine      of the angle between one G and the reference gradient, on average
+    bias        E G less the gradient: its exact size where all samples can be enumerated and the
+                method draws none of its own; else the largest z-score, over each layer's product
+                with the reference and with some random directions
+    efficiency  1 / (noise x time), the mean noise over the parameters of the nodes
+
+The reference is the exact gradient where it can be enumerated, else the mean of many samples of
+the most efficient unbiased method.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean, median, stdev
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Key, PRNGKeyArray, PyTree
+
+from .comparison import Comparison, Row
+from .credit import gradient_variance, parameter_counts
+from .estimators import REGISTRY, AbstractEstimator, make_estimator
+from .exact import World, configurations, exact_gradient
+from .graph import Graph, Node
+from .tally import TINY, Tally, Vectors, largest_z
+from .validation import checked_arrays
+
+YARDSTICK = "backpropagation"
+BRUTE_FORCE = "local-expectation"  # what hnca computes, a hundred times slower
+SAMPLES_AT_ONCE = 8  # of the batch, in one call of a program
+NUMBERS_AT_ONCE = 2**25  # in the gradients that are in memory together
+WARM_UP = 600  # samples before anything is measured, for methods with a state
+ENUMERATED = 2**12  # configurations of all units together
+DIRECTIONS = 8  # random ones, along which bias is looked for
+DOUBTFUL = 5.0  # standard errors
+LEAST_ROUNDS = 4
+
+Progress = Callable[[float, str], None]  # the share of the budget that is used, and what is done
+
+
+def compare(
+    graph: Graph,
+    estimators: Sequence[str] | Mapping[str, AbstractEstimator] | None,
+    key: PRNGKeyArray,
+    /,
+    *,
+    reward: World | None = None,
+    exact: bool = True,
+    budget: float = 60.0,
+    progress: Progress = lambda share, what: None,
+    **context: ArrayLike,
+) -> Comparison:
+    """Measures methods on this graph and these examples, for about `budget` seconds.
+
+    `estimators` has names of the registry, or estimators by any names; None is all of the registry.
+    `reward` is a function of a `Sample`, as in `exact_gradient`; one that knows the examples by
+    their places in the batch will do with `exact=False`, which enumerates nothing. A method that
+    cannot do this graph is listed with its reason.
+    """
+    arrays = checked_arrays(context, graph.context_names, graph.node_names)
+    problem, clock = Problem(graph, arrays, reward, exact), _Clock(budget, progress)
+    ready, warm, reference_key, measure_key = jax.random.split(key, 4)
+    contenders, left_out = _prepared(problem, _chosen(estimators), clock, ready)
+    for number, each in enumerate(contenders):
+        clock.tell(f"warming up {each.name}")
+        _warm_up(problem, each, clock, jax.random.fold_in(warm, number))
+    reference = _reference(problem, contenders, clock, reference_key)
+    _measure(problem, contenders, reference, clock, measure_key)
+    yardstick, *methods = contenders
+    rows = [_row(problem, each, yardstick, reference) for each in methods]
+    return Comparison(_rated(rows, yardstick), left_out, reference.origin)
+
+
+class Problem(NamedTuple):
+    """What all methods are measured on."""
+
+    graph: Graph
+    context: dict[str, Array]
+    world: World | None
+    exact: bool  # whether to enumerate all samples, where that can be done
+
+    @property
+    def batch(self) -> int:
+        return len(next(iter(self.context.values()))) if self.context else 1
+
+    @property
+    def samples(self) -> int:
+        """How many samples of the batch a program draws at once."""
+        count = sum(parameter_counts(self.graph).values())
+        return max(1, min(SAMPLES_AT_ONCE, NUMBERS_AT_ONCE // max(count, 1)))
+
+    @property
+    def is_enumerable(self) -> bool:
+        choices = [node.layer.choices**node.layer.units for node in self.graph.nodes]
+        return self.exact and math.prod(choices) <= ENUMERATED
+
+
+class _Clock:
+    """How much of the budget is used."""
+
+    def __init__(self, budget: float, progress: Progress):
+        if not budget > 0:
+            raise ValueError(f"compare: budget must be above 0 seconds, not {budget}")
+        self._began, self._budget, self._progress = time.perf_counter(), budget, progress
+
+    @property
+    def used(self) -> float:
+        return (time.perf_counter() - self._began) / self._budget
+
+    def tell(self, what: str) -> None:
+        self._progress(min(self.used, 1.0), what)
+
+
+def _chosen(
+    estimators: Sequence[str] | Mapping[str, AbstractEstimator] | None,
+) -> dict[str, AbstractEstimator]:
+    if isinstance(estimators, Mapping):
+        return dict(estimators)
+    names = [name for name in REGISTRY if name != BRUTE_FORCE] if estimators is None else estimators
+    return {name: make_estimator(name) for name in names}
+
+
+# Programs
+
+
+class _Contender:
+    """A method under way: its program, its state, and what was measured so far."""
+
+    def __init__(
+        self, name: str, estimator: AbstractEstimator | None, state: PyTree, draws: Callable
+    ):
+        self.name, self.estimator, self.state = name, estimator, state
+        self._draws, self._lowered, self._program = eqx.filter_jit(draws), None, None
+        self.megabytes: float | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        """What was measured while compiling and warming up says nothing."""
+        self.seconds: list[float] = []  # a step, by round
+        self.variances: list[dict[str, float]] = []
+        self.gradient, self.along = Tally(), Tally()  # whole, and along the reference's directions
+        self.cosines: list[float] = []  # with the reference
+        self.shares: list[float] = []  # of the reference, along it
+
+    def trace(self, problem: Problem) -> None:
+        """A method that cannot do this says so here."""
+        keys = jax.random.split(jax.random.key(0), problem.samples)
+        self._lowered = self._draws.lower(problem.graph, self.state, keys)
+
+    def compile(self) -> None:
+        """Gets the program ready."""
+        assert self._lowered is not None
+        self._program = self._lowered.compile()
+        memory = self._program.compiled.memory_analysis()
+        if memory is not None:
+            self.megabytes = memory.temp_size_in_bytes / 1e6
+
+    def draw(self, problem: Problem, key: PRNGKeyArray) -> Vectors:
+        """Gradient estimates from fresh samples of the batch."""
+        assert self._program is not None
+        keys, began = jax.random.split(key, problem.samples), time.perf_counter()
+        self.state, vectors, variance = self._program(problem.graph, self.state, keys)
+        jax.block_until_ready(vectors)
+        self.seconds.append((time.perf_counter() - began) / problem.samples)
+        self.variances.append({name: float(value) for name, value in variance.items()})
+        self.gradient.add(vectors)
+        return vectors
+
+
+def _prepared(
+    problem: Problem, chosen: dict[str, AbstractEstimator], clock: _Clock, key: PRNGKeyArray
+) -> tuple[list[_Contender], dict[str, str]]:
+    """The yardstick and every method that can do this, compiled; and why the others are left out.
+    Compiling may use half of the budget."""
+    contenders, left_out = [_Contender(YARDSTICK, None, (), _yardstick(problem))], {}
+    contenders[0].trace(problem)
+    for number, (name, estimator) in enumerate(chosen.items()):
+        clock.tell(f"tracing {name}")
+        try:
+            state = estimator.init(problem.graph, key=jax.random.fold_in(key, number))
+            contender = _Contender(name, estimator, state, _program(problem, estimator))
+            contender.trace(problem)
+        except ValueError as error:
+            left_out[name] = str(error).partition("\n")[0]
+            continue
+        contenders.append(contender)
+    for number, each in enumerate(contenders):
+        if clock.used > 0.5 and number > 1:
+            late = "the budget was used up by compiling the others: raise it"
+            left_out |= {each.name: late for each in contenders[number:]}
+            return contenders[:number], left_out
+        clock.tell(f"compiling {each.name}")
+        each.compile()
+    return contenders, left_out
+
+
+def _program(problem: Problem, estimator: AbstractEstimator) -> Callable:
+    """Gradient estimates from a few samples of the batch, and the variance of the first."""
+
+    def one(graph: Graph, state: PyTree, key: PRNGKeyArray, measured: Array):
+        first, second = jax.random.split(key)
+        sample = graph.sample(first, **problem.context)
+        answer = None if problem.world is None else problem.world(sample)
+        estimate, state = estimator(graph, sample, state, reward=answer, key=second)
+        variance = lambda: gradient_variance(graph, sample, estimate)
+        nothing = lambda: jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+        shapes = jax.eval_shape(variance)
+        return state, (_vectors(graph, estimate.grads), jax.lax.cond(measured, variance, nothing))
+
+    return _scanned(one)
+
+
+def _yardstick(problem: Problem) -> Callable:
+    """Backpropagation through the same samples, as if units were their means. In place of a reward
+    that cannot be differentiated stands the sum of what it is the reward of."""
+
+    def value(graph: Graph, key: PRNGKeyArray) -> Float[Array, ""]:
+        keys = dict(zip(graph.node_names, jax.random.split(key, len(graph.nodes)), strict=True))
+
+        def pick(node: Node, logits: Float[Array, "B ..."]) -> Float[Array, "B U *K"]:
+            soft, drawn = node.layer.mean(logits), node.layer.sample(logits, keys[node.name])
+            return soft + jax.lax.stop_gradient(node.layer.expand(drawn) - soft)
+
+        moved = graph.forward(problem.context, pick)
+        stand_in = lambda part: jnp.sum(graph.features(moved, part.inputs(graph)), axis=1)
+        parts = [stand_in(p) if p.opaque else p.value(graph, moved) for p in graph.objective]
+        return jnp.mean(sum(parts, jnp.zeros(moved.batch)))
+
+    def one(graph: Graph, state: PyTree, key: PRNGKeyArray, measured: Array):
+        return state, (_vectors(graph, eqx.filter_grad(value)(graph, key)), {})
+
+    return _scanned(one)
+
+
+def _scanned(one: Callable) -> Callable:
+    def draws(graph: Graph, state: PyTree, keys: Key[Array, " N"]):
+        measured = jnp.arange(len(keys)) == 0
+        step = lambda state, entry: one(graph, state, *entry)
+        state, (vectors, variances) = jax.lax.scan(step, state, (keys, measured))
+        return state, vectors, jax.tree.map(lambda values: values[0], variances)
+
+    return draws
+
+
+def _vectors(graph: Graph, grads: Graph) -> Vectors:
+    """The gradient of each set of parameters in a row, by the names that `parameter_counts` has."""
+    modules: dict[str, PyTree] = {part.name: part for part in grads.objective}
+    modules |= {name: node.layer for name, node in grads.conditionals.items()}
+    leaves = lambda module: jax.tree.leaves(eqx.filter(module, eqx.is_inexact_array))
+    return {
+        name: jnp.concatenate([leaf.ravel() for leaf in leaves(modules[name])])
+        for name in parameter_counts(graph)
+    }
+
+
+# Reference
+
+
+def _warm_up(problem: Problem, each: _Contender, clock: _Clock, key: PRNGKeyArray) -> None:
+    """Baselines and control variates learn from what they see: let them, within reason. Then two
+    rounds show what to expect."""
+    calls = math.ceil(WARM_UP / problem.samples) if jax.tree.leaves(each.state) else 1
+    for number in range(calls):
+        each.draw(problem, jax.random.fold_in(key, number))
+        if clock.used > 0.6:
+            break
+    each.forget()
+    for number in range(2):
+        each.draw(problem, jax.random.fold_in(key, calls + number))
+
+
+class _Reference(NamedTuple):
+    """The gradient that the estimates are held against."""
+
+    mean: Vectors
+    directions: Vectors  # for each layer, its own part of the mean and some random ones
+    along: Tally  # of the gradient along them
+    origin: str
+
+
+def _reference(
+    problem: Problem, contenders: list[_Contender], clock: _Clock, key: PRNGKeyArray
+) -> _Reference:
+    if problem.is_enumerable:
+        clock.tell("enumerating all samples")
+        _, grads = exact_gradient(problem.graph, reward=problem.world, **problem.context)
+        mean = _vectors(problem.graph, grads)
+        directions = _directions(mean, key)
+        along = {name: directions[name] @ vector for name, vector in mean.items()}
+        return _Reference(mean, directions, Tally.exactly(along), "exact, by enumeration")
+    fair = [each for each in contenders if each.estimator is not None and each.estimator.unbiased]
+    if not fair:
+        raise ValueError("compare: needs an unbiased method to compare with: add hnca")
+    best = min(fair, key=lambda each: _mean_noise(problem, each.gradient) * median(each.seconds))
+    return _sampled_reference(problem, best, clock, key)
+
+
+def _sampled_reference(
+    problem: Problem, best: _Contender, clock: _Clock, key: PRNGKeyArray
+) -> _Reference:
+    """From many samples of one method. The first half says which way to look, the second half
+    how far the gradient goes that way: so the two are independent."""
+    whole, along, directions = Tally(), Tally(), {}
+    for half in range(2):
+        number, until = 0, clock.used + max(0.15 * (1 - clock.used), 0.02)
+        while number < LEAST_ROUNDS or clock.used < until:
+            clock.tell(f"reference gradient by {best.name}")
+            own = jax.random.fold_in(jax.random.fold_in(key, half), number)
+            vectors = best.draw(problem, own)
+            whole.add(vectors)
+            if directions:
+                along.add(_projected(vectors, directions))
+            number += 1
+        directions = directions or _directions(whole.mean, key)
+    return _Reference(whole.mean, directions, along, f"{whole.count} samples of {best.name}")
+
+
+def _directions(mean: Vectors, key: PRNGKeyArray) -> Vectors:
+    """For each layer, its own direction and some random ones, of length 1."""
+    found = {}
+    for number, (name, vector) in enumerate(mean.items()):
+        shape = (DIRECTIONS, vector.size)
+        signs = jax.random.rademacher(jax.random.fold_in(key, number), shape, vector.dtype)
+        own = vector / jnp.maximum(jnp.linalg.norm(vector), TINY)
+        found[name] = jnp.concatenate([own[None], signs / math.sqrt(vector.size)])
+    return found
+
+
+@jax.jit
+def _projected(vectors: Vectors, directions: Vectors) -> Vectors:
+    return {name: array @ directions[name].T for name, array in vectors.items()}
+
+
+@jax.jit
+def _angles(vectors: Vectors, mean: Vectors) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    """Cosines with the reference, and how much of the reference there is in each."""
+    inner = lambda a, b: sum(jnp.sum(a[name] * b[name], axis=-1) for name in a)
+    reference = {name: vector[None] for name, vector in mean.items()}
+    product, square = inner(vectors, reference), jnp.maximum(inner(reference, reference), TINY)
+    return product / jnp.sqrt(jnp.maximum(inner(vectors, vectors), TINY) * square), product / square
+
+
+# Results
+
+
+def _measure(
+    problem: Problem,
+    contenders: list[_Contender],
+    reference: _Reference,
+    clock: _Clock,
+    key: PRNGKeyArray,
+) -> None:
+    """Rounds, in each of which every method draws once, until the budget is used up."""
+    for each in contenders:
+        each.forget()
+    number = 0
+    while number < LEAST_ROUNDS or clock.used < 0.97:
+        for place, each in enumerate(contenders):
+            clock.tell(f"measuring {each.name}")
+            own = jax.random.fold_in(jax.random.fold_in(key, number), place)
+            vectors = each.draw(problem, own)
+            each.along.add(_projected(vectors, reference.directions))
+            cosines, shares = _angles(vectors, reference.mean)
+            each.cosines += cosines.tolist()
+            each.shares += shares.tolist()
+        number += 1
+
+
+def _row(problem: Problem, each: _Contender, yardstick: _Contender, reference: _Reference) -> Row:
+    assert each.estimator is not None
+    bias = _exact_bias(problem, each.estimator, each.state, reference.mean)
+    z = visible = None
+    if bias is None:
+        z = largest_z(each.along, reference.along)
+        visible = DOUBTFUL * stdev(each.shares) / math.sqrt(len(each.shares))
+    pairs = zip(each.seconds, yardstick.seconds, strict=True)
+    return Row(
+        name=each.name,
+        unbiased=each.estimator.unbiased,
+        bias=bias,
+        z=z,
+        visible=visible,
+        cosine=fmean(each.cosines),
+        noise=_noise(problem, each.gradient),
+        variance={name: fmean(one[name] for one in each.variances) for name in each.variances[0]},
+        mean_noise=_mean_noise(problem, each.gradient),
+        samples=int(each.gradient.count),
+        milliseconds=median(each.seconds) * 1e3,
+        relative_time=median(mine / theirs for mine, theirs in pairs),
+        megabytes=each.megabytes,
+    )
+
+
+def _rated(rows: list[Row], yardstick: _Contender) -> tuple[Row, ...]:
+    """The most efficient first; the best of the unbiased ones has 1."""
+    worth = {row.name: 1 / (row.mean_noise * row.milliseconds) for row in rows if row.mean_noise}
+    best = max((worth.get(row.name, 0) for row in rows if row.unbiased), default=0) or 1
+    rated = [row._replace(efficiency=worth.get(row.name, 0) / best) for row in rows]
+    ranked = sorted(rated, key=lambda row: -row.efficiency)
+    cost = median(yardstick.seconds) * 1e3
+    return (*ranked, Row(YARDSTICK, {}, {}, milliseconds=cost, megabytes=yardstick.megabytes))
+
+
+def _noise(problem: Problem, gradient: Tally) -> dict[str, float]:
+    """B Var(G), averaged over a layer's parameters."""
+    mean = lambda name: problem.batch * float(jnp.mean(gradient.variance(name)))
+    return {name: mean(name) for name in gradient.mean}
+
+
+def _mean_noise(problem: Problem, gradient: Tally) -> float:
+    """Over the parameters of the nodes: those of the objective get the same from every method."""
+    counts, noise = parameter_counts(problem.graph), _noise(problem, gradient)
+    nodes = [name for name in noise if name in problem.graph.structure.place]
+    total = sum(counts[name] for name in nodes)
+    return sum(counts[name] * noise[name] for name in nodes) / max(total, 1)
+
+
+def _exact_bias(
+    problem: Problem, estimator: AbstractEstimator, state: PyTree, gradient: Vectors
+) -> float | None:
+    """As a share of the gradient; None where samples cannot be enumerated, or where the method
+    draws some of its own."""
+    if not problem.is_enumerable:
+        return None
+    try:
+        expected = _expected(problem, estimator, state)
+    except ValueError:  # it asks for a key
+        return None
+    length = lambda vectors: math.sqrt(sum(float(jnp.sum(v**2)) for v in vectors.values()))
+    return length(jax.tree.map(jnp.subtract, expected, gradient)) / max(length(gradient), TINY)
+
+
+@eqx.filter_jit
+def _expected(problem: Problem, estimator: AbstractEstimator, state: PyTree) -> Vectors:
+    """The exact mean of the estimate, over every sample of every example."""
+    graph, everything = problem.graph, configurations(problem.graph)
+    count = len(next(iter(everything.values())))
+
+    def of_example(example: dict[str, Array]) -> Vectors:
+        repeated = {k: jnp.broadcast_to(v[None], (count, *v.shape)) for k, v in example.items()}
+        sample = graph.observe(**everything, **repeated)
+        answer = None if problem.world is None else problem.world(sample)
+        weights = jnp.exp(sample.log_prob) * count  # so that a mean over samples is the expectation
+        estimate, _ = estimator(graph, sample, state, reward=answer, weights=weights)
+        return _vectors(graph, estimate.grads)
+
+    if not problem.context:
+        return of_example({})
+    by_example = jax.lax.map(of_example, problem.context)
+    return jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), by_example)

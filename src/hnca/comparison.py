@@ -1,0 +1,87 @@
+"""What a comparison of methods found: a table that prints well, records for a spreadsheet, and a
+sentence of advice. How it is measured: see compare.py."""
+
+import json
+from typing import Any, NamedTuple
+
+
+class Row(NamedTuple):
+    """What was measured of a method. Of the yardstick, backpropagation, only what it costs."""
+
+    name: str
+    noise: dict[str, float]  # by layer, for a fixed example
+    variance: dict[str, float]  # by layer, over the batch
+    unbiased: bool | None = None  # as the method says
+    bias: float | None = None  # |E G - gradient| / |gradient|, exact; None where not enumerated
+    z: float | None = None  # the largest z-score of the mean, where it was not
+    visible: float | None = None  # then the least bias along the gradient that would have been seen
+    cosine: float | None = None
+    mean_noise: float | None = None  # over the parameters of the nodes
+    samples: int = 0  # of the batch
+    milliseconds: float = 0.0  # a step: forward pass and gradient, without the optimiser
+    relative_time: float = 1.0  # to backpropagation
+    megabytes: float | None = None  # that the program needs at its peak, beside its inputs
+    efficiency: float = 0.0  # 1 / (noise x time); 1 at the best unbiased method
+
+
+class Comparison(NamedTuple):
+    """Methods side by side. `print` shows a table, and what to make of it."""
+
+    rows: tuple[Row, ...]  # the most efficient first, then the yardstick
+    left_out: dict[str, str]  # methods that were not measured, and why
+    reference: str  # where the reference gradient is from
+
+    @property
+    def advice(self) -> str:
+        """Which method to take, in a sentence."""
+        ranked = [row for row in self.rows if row.unbiased and row.efficiency]
+        if not ranked:
+            return "No unbiased method was measured: raise the budget, or choose other methods."
+        best, *others = ranked
+        if not others:
+            return f"Take {best.name}: no other unbiased method was measured."
+        against = [others[0], *(row for row in others[1:] if row.name == "reinforce")]
+        shares = [f"{1 / row.efficiency:.3g} times {row.name}'s" for row in against]
+        return f"Take {best.name}: its efficiency on this network is {' and '.join(shares)}."
+
+    def records(self) -> list[dict[str, Any]]:
+        """A flat dictionary for each row, as for a spreadsheet."""
+
+        def flat(row: Row) -> dict[str, Any]:
+            found = row._asdict()
+            by_layer = {kind: found.pop(kind) for kind in ("noise", "variance")}
+            return found | {
+                f"{kind}/{layer}": value
+                for kind, layers in by_layer.items()
+                for layer, value in layers.items()
+            }
+
+        return [flat(row) for row in self.rows]
+
+    def to_json(self) -> str:
+        """Everything that was measured."""
+        rows = [row._asdict() for row in self.rows]
+        whole = {"advice": self.advice, "reference": self.reference, "rows": rows}
+        return json.dumps(whole | {"left_out": self.left_out}, indent=2) + "\n"
+
+    def __str__(self) -> str:
+        heads = ("method", "bias", "noise", "cosine", "ms", "x backprop", "MB", "efficiency")
+        lines = [heads, *(_cells(row) for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        padded = [
+            [line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines
+        ]
+        table = ["  ".join(cells).rstrip() for cells in padded]
+        missing = [f"not measured: {name}: {why}" for name, why in self.left_out.items()]
+        return "\n".join([*table, *missing, f"reference gradient: {self.reference}", self.advice])
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    number = lambda value: "" if value is None else f"{value:.3g}"
+    if row.bias is not None:
+        bias = "none" if row.bias < 1e-4 else f"{row.bias:.1%}"
+    else:
+        bias = "" if row.z is None else f"z {row.z:.1f} (sees {row.visible:.1%})"
+    cost = (f"{row.milliseconds:.3g}", f"{row.relative_time:.2f}", number(row.megabytes))
+    efficiency = number(row.efficiency or None)
+    return (row.name, bias, number(row.mean_noise), number(row.cosine), *cost, efficiency)

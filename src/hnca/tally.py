@@ -1,0 +1,67 @@
+"""Mean and variance of vectors that come a few at a time."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+Vectors = dict[str, Float[Array, "..."]]  # by the name of what each is of
+TINY = 1e-30
+
+
+class Tally:
+    """Of vectors `[P]` by name: how many there were, their mean, and how they spread."""
+
+    def __init__(self):
+        self.count: float = 0
+        self.mean: Vectors = {}
+        self._squares: Vectors = {}  # sums of squared distances from the mean
+
+    @staticmethod
+    def exactly(mean: Vectors) -> "Tally":
+        """Of something that is known."""
+        tally = Tally()
+        tally.count, tally.mean = math.inf, mean
+        tally._squares = jax.tree.map(jnp.zeros_like, mean)
+        return tally
+
+    def add(self, vectors: Vectors) -> None:
+        """Some more, `[N, P]` (Chan et al. 1979)."""
+        number = len(next(iter(vectors.values())))
+        mean, squares = _moments(vectors)
+        if not self.count:
+            self.count, self.mean, self._squares = number, mean, squares
+            return
+        count = self.count + number
+        share, weight = number / count, self.count * number / count
+        add = lambda p, q, a, b: p + q + (b - a) ** 2 * weight
+        self._squares = jax.tree.map(add, self._squares, squares, self.mean, mean)
+        self.mean = jax.tree.map(lambda a, b: a + (b - a) * share, self.mean, mean)
+        self.count = count
+
+    def variance(self, name: str) -> Float[Array, " P"]:
+        """Of one vector."""
+        return self._squares[name] / (self.count - 1)
+
+    def error(self, name: str) -> Float[Array, " P"]:
+        """The standard error of the mean."""
+        return jnp.sqrt(self.variance(name) / self.count)
+
+
+@jax.jit
+def _moments(vectors: Vectors) -> tuple[Vectors, Vectors]:
+    mean = jax.tree.map(lambda array: jnp.mean(array, axis=0), vectors)
+    squares = jax.tree.map(lambda a, m: jnp.sum((a - m[None]) ** 2, axis=0), vectors, mean)
+    return mean, squares
+
+
+def largest_z(one: Tally, other: Tally) -> float:
+    """The largest difference of two means, in standard errors."""
+
+    def score(name: str) -> float:
+        error = jnp.hypot(one.error(name), other.error(name))
+        distance = jnp.abs(one.mean[name] - other.mean[name])
+        return float(jnp.max(distance / jnp.maximum(error, TINY)))
+
+    return max(score(name) for name in one.mean)
