@@ -34,8 +34,8 @@ DISCRETE_VAE = VAE(units=(3,), eval_every=1, eval_samples=1, **COMMON)
 class Observed(Trainer):
     """Prints the shapes of images in its programs, those of an epoch and of a test."""
 
-    def compile(self, states):
-        super().compile(states)
+    def compile(self, states, *look):
+        super().compile(states, *look)
         where = f"{task_of(type(self.experiment))} on {len(self.devices)}"
         for name, program in (("epoch", self._epoch), ("test", self._test)):
             text = program._compiled[1].compiled.as_text()
