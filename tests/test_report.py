@@ -160,8 +160,9 @@ OTHER = [{"units": (50,)}, {"learning_rate": 1e-3}, {"train_size": 1000}, {"epoc
 def test_every_table_tells_its_rows_apart(tmp_path, other):
     usual = {"epochs": 2, "layers": 1}
     for number, layers in enumerate((1, 2, 2)):  # in panels of their own, and most are alike
-        make_run(tmp_path / f"{number}", VAE("hnca", **usual | {"layers": layers}, seed=number))
-    make_run(tmp_path / "other", VAE("hnca", **usual | other))
+        run = VAE("hnca", **usual | {"layers": layers}, seed=number)
+        make_run(tmp_path / f"{number}", run, data="own")
+    make_run(tmp_path / "other", VAE("hnca", **usual | other), data="own")
     collection = collect(tmp_path)
     found = panels_of(collection.runs)
     tables = [*final_tables(found), bounds_table(found), runs_table(collection, found, tmp_path)]
