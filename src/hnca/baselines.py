@@ -203,7 +203,7 @@ class Learned(AbstractBaseline):
     positive factor, which the sample has no part in: not the gradient itself.
     """
 
-    features: int = eqx.field(default=32, static=True)
+    features: int = eqx.field(default=16, static=True)
     optimizer: optax.GradientTransformation = eqx.field(default=optax.adam(1e-3), static=True)
     decay: int | float = eqx.field(default=0.99, static=True)
     normalise: bool = eqx.field(default=False, static=True)
