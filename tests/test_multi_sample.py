@@ -119,9 +119,10 @@ def test_importance_em_weighs_the_log_joint(make):
 def test_importance_em_comes_to_maximum_likelihood():
     """d log p(y | x), the more samples, the closer: the bias goes like 1/K."""
     case = conditional()
+    every = Tuples(case, 1)
 
     def log_likelihood(graph):
-        sample = Tuples(case, 1).replayed(graph)
+        sample = every.replayed(graph)
         return jax.nn.logsumexp(graph.value(sample) + sample.log_prob)
 
     exact = jax.tree.leaves(gradient(log_likelihood, case.graph))
