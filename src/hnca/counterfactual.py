@@ -194,7 +194,7 @@ class Counterfactuals:
 
 def is_local(node: Node, parent: AbstractLayer) -> bool:
     """Whether each unit of the parent stands at a place of the picture that Bernoulli units see
-    through a convolution, and sees nothing else. Else its tables are those of any map."""
+    through a convolution, and they read nothing else. Else their tables are those of any map."""
     map, categories = node.layer.logits, parent.width // parent.units
     if not (isinstance(map, Convolution) and isinstance(node.layer, Bernoulli)):
         return False
