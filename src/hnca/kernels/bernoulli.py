@@ -44,7 +44,7 @@ def bernoulli_flip(
     """Change of sum_o log P(fired_o), and of the outputs' entropy if wanted, when unit i adds
     sign_i weight_oi to logit o."""
     arrays = logits, with_nans(fired, logits), weight, sign
-    if not (native.in_use() and weight.dtype == jnp.float32):
+    if not native.kernel().is_native or weight.dtype != jnp.float32:
         return _pure_flip([_tanh_form, _share_form, _plain_form], with_entropy, *arrays)
     beyond = partial(_pure_flip, [_share_form, _plain_form], with_entropy)
 

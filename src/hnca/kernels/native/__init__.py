@@ -9,45 +9,57 @@ import os
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.experimental.custom_partitioning import custom_partitioning
+from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import Array, Float
 
 SOURCE = Path(__file__).with_name("bernoulli.cc")
 LIBRARY = SOURCE.with_name("libhnca.so")
+PURE = "pure JAX"
 TARGETS = "hnca_bernoulli_flip", "hnca_bernoulli_flip_entropy"
 
 
-def in_use() -> bool:
-    """Whether float32 tables on a CPU come from here."""
-    return _loaded()[0]
+class Kernel(NamedTuple):
+    """Which kernel makes the tables of Bernoulli layers on a CPU, in float32."""
 
+    name: str
+    why: str
 
-def description() -> str:
-    """Which kernel is in use, and why: a line for a person."""
-    return _loaded()[1]
+    @property
+    def is_native(self) -> bool:
+        """Whether it is the one of this package."""
+        return self.name != PURE
 
 
 @cache
-def _loaded() -> tuple[bool, str]:
-    """Whether XLA was told of the library, and why not."""
+def kernel() -> Kernel:
+    """The one in use. XLA is told of the native one, if that is it."""
     if os.environ.get("HNCA_NATIVE") == "0":
-        return False, "pure JAX (the native one is switched off by HNCA_NATIVE=0)"
+        return Kernel(PURE, "the native one is switched off by HNCA_NATIVE=0")
     if not LIBRARY.exists():
-        return False, "pure JAX (hnca was installed without a C++ compiler)"
+        return Kernel(PURE, "hnca was installed without a C++ compiler")
     try:
         library = ctypes.CDLL(str(LIBRARY))
         library.hnca_instructions.restype = library.hnca_source.restype = ctypes.c_char_p
         if library.hnca_source().decode() != sha256(SOURCE.read_bytes()).hexdigest():
-            return False, "pure JAX (the native one is older than its source: install hnca again)"
+            return Kernel(PURE, "the native one is older than its source: install hnca again")
         for target in TARGETS:
             call = jax.ffi.pycapsule(getattr(library, target))
             jax.ffi.register_ffi_target(target, call, platform="cpu")
     except Exception as error:  # of another machine, or of an XLA that speaks another dialect
-        return False, f"pure JAX (the native one cannot be loaded: {error})"
-    return True, f"native ({library.hnca_instructions().decode()})"
+        return Kernel(PURE, f"the native one cannot be loaded: {error}")
+    instructions = library.hnca_instructions().decode()
+    return Kernel(f"native, {instructions}", "it was compiled when hnca was installed")
+
+
+def kernel_of(dtype, platform: str) -> str:
+    """The name of the kernel for arrays of a type, on a platform."""
+    applies = platform == "cpu" and dtype == jnp.float32
+    return kernel().name if applies else PURE
 
 
 def bernoulli_flip(
@@ -98,12 +110,10 @@ def _partitioned(*arrays: Array) -> list[Array]:
 
 
 def _partition(mesh, arrays, tables):
-    """By examples, as the results are; `_sharding_rule` keeps the other axes whole."""
-    *columns, weight, sign = arrays
-    examples = tables[0].sharding
-    if not weight.sharding.is_fully_replicated:
-        raise NotImplementedError("the native kernel needs whole weights on each device")
-    shardings = (*[examples] * len(columns), weight.sharding, examples)
+    """By examples, as the results are; weights are needed whole."""
+    examples = NamedSharding(mesh, PartitionSpec(tables[0].sharding.spec[0], None))
+    *columns, _, _ = arrays
+    shardings = (*[examples] * len(columns), NamedSharding(mesh, PartitionSpec()), examples)
     return mesh, _partitioned.fun, [examples] * len(tables), shardings
 
 

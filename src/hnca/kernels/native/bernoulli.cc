@@ -170,6 +170,7 @@ extern "C" const char* hnca_source() { return HNCA_SOURCE; }  // hash of the fil
 namespace hnca::HNCA_NAME {
 
 constexpr int LANES = HNCA_LANES;
+constexpr int32_t SIGN_BIT = INT32_MIN;
 typedef float Floats __attribute__((vector_size(4 * LANES)));
 typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
 
@@ -210,12 +211,14 @@ static inline Floats log(Floats x, Ints exponent) {
 
 static inline Floats load(const float* from, int64_t count) {
   Floats vector{};
-  std::memcpy(&vector, from, count * sizeof(float));
+  if (count == LANES) std::memcpy(&vector, from, sizeof vector);  // one instruction
+  else std::memcpy(&vector, from, count * sizeof(float));
   return vector;
 }
 
 static inline void store(Floats vector, float* to, int64_t count) {
-  std::memcpy(to, &vector, count * sizeof(float));
+  if (count == LANES) std::memcpy(to, &vector, sizeof vector);
+  else std::memcpy(to, &vector, count * sizeof(float));
 }
 
 // Multiplies the factors of some rows into the sums of NB examples at once.
@@ -237,7 +240,8 @@ static inline void multiply(const Flip& flip, const Columns& columns, int64_t ro
       for (int b = 0; b < NB; b++) {
         const Floats factor = t[b][o] * half + sign[b];
         if (ENTROPY) {  // z tanh(z/2) - l tanh(l/2) = n / factor, at z = l + s w
-          const Floats n = slope[b][o] * half + (t[b][o] * weight + sign[b] * columns.both[o]);
+          const Floats both = (Floats)((Ints)columns.both[o] ^ ((Ints)sign[b] & SIGN_BIT));  // s w T
+          const Floats n = slope[b][o] * half + (t[b][o] * weight + both);
           numerator[b] = numerator[b] * factor + n * product[b];
         }
         product[b] *= factor;

@@ -164,7 +164,9 @@ def _data(config: dict[str, Any]) -> tuple[str, str]:
 
 
 def _environment(record: dict[str, Any]) -> dict[str, Any]:
-    return record.get("versions", {}) | {"device": record.get("device")}
+    """Runs from before there was a native kernel do not name theirs."""
+    told = {name: record[name] for name in ("kernel",) if name in record}
+    return record.get("versions", {}) | {"device": record.get("device")} | told
 
 
 def _check_measured(run: RunRecord) -> None:

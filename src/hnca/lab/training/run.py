@@ -6,7 +6,10 @@ import platform
 from importlib.metadata import version
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+
+from hnca.kernels import native
 
 from ..experiments import AbstractExperiment, Data, short_task, source_of
 from ..files import write_json
@@ -92,7 +95,7 @@ def configuration(
 ) -> dict[str, Any]:
     """Everything needed to run it again, and to report on it without the experiment's class."""
     kind = type(experiment)
-    source = source_of(kind)
+    source, dtype = source_of(kind), jnp.zeros(()).dtype
     record = {
         "task": short_task(kind),
         "title": experiment.title,
@@ -104,7 +107,8 @@ def configuration(
         "versions": {"python": platform.python_version()}
         | {package: version(package) for package in PACKAGES}
         | ({"experiment": source} if source else {}),
-        "device": f"{devices}, {jnp.zeros(()).dtype}",
+        "device": f"{devices}, {dtype}",
+        "kernel": native.kernel_of(dtype, jax.default_backend()),
     }
     return json.loads(json.dumps(record))  # as it will be read again: lists for tuples
 
