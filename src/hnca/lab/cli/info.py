@@ -1,4 +1,4 @@
-"""`hnca info`: what one pastes into a bug report."""
+"""`hnca info`: what one pastes into a bug report. A kernel is for float32 tables on a CPU."""
 
 import os
 import platform
@@ -18,8 +18,7 @@ def main(arguments: list[str]) -> None:
     parse(Info, "hnca info", arguments)
     import jax
 
-    from hnca.kernels import native
-
+    from ...kernels import native
     from ..data.cache import cache_directory
     from ..training import keep_compiled
     from ..training.run import PACKAGES

@@ -16,8 +16,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from hnca.kernels.native import PURE
-
+from ...kernels.native import PURE
 from ..errors import UserError
 from ..files import write_json, write_synced, write_whole
 

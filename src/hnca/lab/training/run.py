@@ -9,8 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from hnca.kernels import native
-
+from ...kernels import native
 from ..experiments import AbstractExperiment, Data, short_task, source_of
 from ..files import write_json
 from . import checkpoint, hosts
