@@ -5,7 +5,7 @@
 Trains the paper's 3-layer VAE on MNIST by each method, one after another, with `hnca train`, whose
 runs resume: interrupted, the same command goes on. Seconds are those of the epochs, as the runs
 record them: measuring the variance and testing included, compiling not. Writes
-time_to_quality.json and time_to_quality.png.
+time_to_quality.json and time_to_quality.png. Other flags go to `hnca train`.
 """
 
 import argparse
@@ -30,10 +30,10 @@ OURS, RIVAL = METHODS[:2]
 Curve = tuple[list[float], list[float]]  # seconds so far and ELBO, by epoch
 
 
-def train(method: str, out: Path, epochs: int, dataset: str) -> None:
+def train(method: str, out: Path, epochs: int, more: list[str]) -> None:
     """The run of a method: from the start, from where it was left, or not at all."""
-    settings = f"--layers 3 --estimator {method} --epochs {epochs} --dataset {dataset} --out {out}"
-    command = [sys.executable, "-m", "hnca", "train", "vae", *settings.split()]
+    settings = ["--layers", "3", "--estimator", method, "--epochs", str(epochs), *more]
+    command = [sys.executable, "-m", "hnca", "train", "vae", *settings, "--out", str(out)]
     subprocess.run(command, check=True)
 
 
@@ -80,12 +80,11 @@ def main() -> None:
     """Trains what is missing, prints the share, writes the figure."""
     parser = argparse.ArgumentParser(description="The ELBO against seconds.")
     parser.add_argument("--epochs", type=int, default=40)
-    parser.add_argument("--dataset", default="mnist")
     parser.add_argument("--runs", type=Path, default=Path("runs/time-to-quality"))
     parser.add_argument("--out", type=Path, default=HERE, help="directory for figure and numbers")
-    arguments = parser.parse_args()
+    arguments, more = parser.parse_known_args()
     for method in METHODS:
-        train(method, arguments.runs / method, arguments.epochs, arguments.dataset)
+        train(method, arguments.runs / method, arguments.epochs, more)
     curves = {method: curve(arguments.runs / method, arguments.epochs) for method in METHODS}
     bound, theirs = curves[RIVAL][1][-1], curves[RIVAL][0][-1]
     reached = seconds_to(bound, curves[OURS])
