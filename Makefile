@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint format bench clean
+.PHONY: demo test test-slow sanitize lint format bench clean
 
 demo: .venv/installed
 	$(BIN)/hnca demo
@@ -17,6 +17,10 @@ test-slow: .venv/installed
 	$(BIN)/python tests/mutants.py
 	$(BIN)/python tests/faults.py
 
+# The native kernel under the address, undefined-behaviour and thread sanitizers; test-slow has it too.
+sanitize: .venv/installed
+	$(BIN)/python -m pytest -m slow tests/test_native.py
+
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -26,7 +30,7 @@ format: .venv/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/installed: pyproject.toml constraints.txt hatch_build.py src/hnca/kernels/native/bernoulli.cc
 	$(PYTHON) -c "import sys; sys.exit('hnca needs Python 3.11 or newer') if sys.version_info < (3, 11) else None"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'

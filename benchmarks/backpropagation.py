@@ -1,23 +1,45 @@
 """The yardstick: backpropagation through the same networks, as if their units were not random.
 
-The straight-through surrogate of the same objective, with the same sampling and optimiser, in
-plain JAX: what anyone would write for a deterministic network.
+The straight-through surrogate of the same objective, with the same draws and the same optimiser, in
+plain JAX and nothing else: matrices as `x @ w` likes them, no modules. What anyone would write for
+a deterministic network; no faster way of writing it is known here.
 """
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 
 import hnca
 
+Affine = tuple[jax.Array, jax.Array]  # weight [inputs, outputs], bias
 
-def straight_through(layer: hnca.AbstractLayer, logits: jax.Array, key) -> jax.Array:
-    """A sampled value whose derivative is that of its mean."""
-    p = jax.nn.sigmoid(logits)
-    fired = jax.random.bernoulli(key, p).astype(p.dtype)
-    assert isinstance(layer, hnca.Bernoulli)
-    rest, active = layer.values
-    return rest + (active - rest) * (p + jax.lax.stop_gradient(fired - p))
+
+def plain(layer: hnca.AbstractLayer) -> Affine:
+    """The parameters of a linear layer."""
+    return jnp.array(layer.logits.weight.T), jnp.array(layer.logits.bias)  # pyright: ignore
+
+
+def vae_parameters(graph: hnca.Graph) -> tuple[list[Affine], list[Affine]]:
+    """Of the encoder and the decoder, the prior last."""
+    decoders = {part.of: part.layer for part in graph.objective if isinstance(part, hnca.LogProb)}
+    of = [node.parents[0] for node in graph.nodes] + [graph.nodes[-1].name]
+    return [plain(node.layer) for node in graph.nodes], [plain(decoders[name]) for name in of]
+
+
+def bandit_parameters(graph: hnca.Graph) -> list[Affine]:
+    """Of the layers, the actions last."""
+    return [plain(node.layer) for node in graph.nodes]
+
+
+def affine(layer: Affine, x: jax.Array) -> jax.Array:
+    """The logits."""
+    return x @ layer[0] + layer[1]
+
+
+def straight_through(p: jax.Array, key) -> jax.Array:
+    """A sampled 0 or 1 whose derivative is that of its mean."""
+    fired = (jax.random.uniform(key, p.shape) < p).astype(p.dtype)
+    return p + jax.lax.stop_gradient(fired - p)
 
 
 def log_likelihood(logits: jax.Array, fired: jax.Array) -> jax.Array:
@@ -25,43 +47,44 @@ def log_likelihood(logits: jax.Array, fired: jax.Array) -> jax.Array:
     return jnp.sum(fired * logits - jax.nn.softplus(logits))
 
 
-def vae_objective(graph: hnca.Graph, x: jax.Array, key) -> jax.Array:
-    """The evidence lower bound, averaged over the batch."""
-    decoders = {part.of: part.layer for part in graph.objective if isinstance(part, hnca.LogProb)}
+def vae_loss(parameters, x: jax.Array, key) -> jax.Array:
+    """Minus the evidence lower bound, averaged over the batch."""
+    encoder, (*decoder, (_, prior)) = parameters
     below, total = x, jnp.zeros(())
-    for node, k in zip(graph.nodes, jax.random.split(key, len(graph.nodes)), strict=True):
-        logits = node.layer(below)
-        units = straight_through(node.layer, logits, k)
-        decoder = decoders[node.parents[0]]
-        total += log_likelihood(decoder(units), below)
-        total += jnp.sum(jax.nn.softplus(logits) - logits * jax.nn.sigmoid(logits))
+    keys = jax.random.split(key, len(encoder))
+    for up, down, k in zip(encoder, decoder, keys, strict=True):
+        logits = affine(up, below)
+        p = jax.nn.sigmoid(logits)
+        units = straight_through(p, k)
+        total += log_likelihood(affine(down, units), below)
+        total += jnp.sum(jax.nn.softplus(logits) - logits * p)
         below = units
-    prior = decoders[graph.nodes[-1].name]
-    total += log_likelihood(prior(jnp.zeros((len(x), 0))), below)
-    return total / len(x)
+    total += jnp.vdot(jnp.sum(below, axis=0), prior) - len(x) * jnp.sum(jax.nn.softplus(prior))
+    return -total / len(x)
 
 
-def bandit_objective(graph: hnca.Graph, x: jax.Array, y: jax.Array, key) -> jax.Array:
-    """The log-likelihood of the right action, averaged over the batch."""
-    *hidden, action = graph.nodes
-    for node, k in zip(hidden, jax.random.split(key, len(hidden)), strict=True):
-        x = straight_through(node.layer, node.layer(x), k)
-    log_p = jax.nn.log_softmax(action.layer(x)[:, 0])
-    return jnp.mean(jnp.take_along_axis(log_p, y[:, None], axis=1))
+def bandit_loss(parameters, entry, key) -> jax.Array:
+    """Minus the log-likelihood of the right action, averaged over the batch."""
+    (x, y), (*hidden, action) = entry, parameters
+    for layer, k in zip(hidden, jax.random.split(key, len(hidden)), strict=True):
+        x = 2 * straight_through(jax.nn.sigmoid(affine(layer, x)), k) - 1
+    log_p = jax.nn.log_softmax(affine(action, x))
+    return -jnp.mean(jnp.take_along_axis(log_p, y[:, None], axis=1))
 
 
-def make_epoch(objective, optimizer):
-    """Like the lab's `make_epoch`, by backpropagation of `objective(graph, *entry, key)`."""
+def make_epoch(loss, learning_rate: float):
+    """The starting state of parameters, and a program of many steps like the lab's: a step for
+    each entry, by Adam and backpropagation of `loss(parameters, entry, key)`."""
+    optimizer = optax.adam(learning_rate)
 
-    @eqx.filter_jit(donate="all-except-first")
-    def epoch(inputs, state):
-        def step(state, entry):
-            graph, opt_state, key = state
-            key, draw = jax.random.split(key)
-            value, grads = eqx.filter_value_and_grad(objective)(graph, *entry, draw)
-            updates, opt_state = optimizer.update(grads, opt_state, graph)
-            return (eqx.apply_updates(graph, updates), opt_state, key), value
+    def step(state, entry):
+        parameters, opt_state, key = state
+        key, draw = jax.random.split(key)
+        value, grads = jax.value_and_grad(loss)(parameters, entry, draw)
+        updates, opt_state = optimizer.update(grads, opt_state)
+        return (optax.apply_updates(parameters, updates), opt_state, key), value
 
-        return jax.lax.scan(step, state, inputs)
-
-    return lambda state, inputs: epoch(inputs, state)
+    start = lambda parameters, key: (parameters, optimizer.init(parameters), jnp.copy(key))
+    return start, jax.jit(
+        lambda state, entries: jax.lax.scan(step, state, entries), donate_argnums=0
+    )

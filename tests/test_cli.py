@@ -157,6 +157,7 @@ def test_wrong_input_gets_one_line(capfd, stripes, arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["info"], ["jaxlib", "devices", "kernel", "cache"]),
         (["--help"], ["hnca demo", "train", "data"]),
         (["train", "--help"], ["bandit", "conv-bandit", "--preset quick"]),
         (["train", "bandit", "--help"], ["--layers INT", "One of hnca, hnca+baseline, reinforce,"]),

@@ -301,6 +301,6 @@ def test_products_ask_for_the_highest_precision(kernel, arguments, products):
     """Accelerators would round the factors to 8 or 11 bits."""
     arrays = map(jnp.asarray, arguments(1.0).values())
     found = [e for e in equations(kernel, *arrays) if e.primitive.name == "dot_general"]
-    assert len(found) == products
+    assert len(found) >= products  # the same one may stand in several branches
     for product in found:
         assert product.params["precision"] == (jax.lax.Precision.HIGHEST,) * 2

@@ -337,6 +337,17 @@ def test_other_versions_are_told_and_kept(finished, tmp_path):
     assert [each["versions"]["jax"] for each in config["earlier"]] == ["0.1.2"]
 
 
+def test_another_kernel_is_told_and_kept(tmp_path):
+    """Runs from before there was a native one do not name theirs: it was pure."""
+    directory = RunDirectory(tmp_path)
+    old = {"task": "vae", "settings": {}, "data": {}, "versions": {}, "device": "cpu"}
+    directory.begin(old)
+    directory.begin(old | {"kernel": "pure JAX"})  # without a warning: those are errors here
+    with pytest.warns(UserWarning, match=r"another kernel \(pure JAX then, native, AVX2 now\)"):
+        directory.begin(old | {"kernel": "native, AVX2"})
+    assert [each["kernel"] for each in directory.read_config()["earlier"]] == ["pure JAX"]
+
+
 def test_another_run_is_refused_and_left_alone(finished, tmp_path):
     shutil.copytree(finished[0], tmp_path / "copy")
     with pytest.raises(UserError, match="units 4, not 5"):

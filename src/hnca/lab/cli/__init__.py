@@ -19,6 +19,7 @@ COMMANDS = {
     "sweep": "many runs: the paper's figures and table, or a plan of your own",
     "report": "one page of many runs: means, figures, and the paper's numbers beside",
     "data": "fetch, list and look at data sets",
+    "info": "versions, devices, kernel and places: what to paste into a bug report",
 }
 EPILOG = """\
 First thing to try:

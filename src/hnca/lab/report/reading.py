@@ -205,7 +205,8 @@ def _data(config: dict[str, Any]) -> tuple[str, str]:
 
 
 def _environment(record: dict[str, Any]) -> dict[str, Any]:
-    told = {name: record[name] for name in ("device", "machine") if record.get(name)}
+    """Runs of earlier versions do not tell all of it."""
+    told = {name: record[name] for name in ("device", "machine", "kernel") if record.get(name)}
     return record.get("versions", {}) | told
 
 

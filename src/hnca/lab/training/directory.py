@@ -17,6 +17,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from ...kernels.native import PURE
 from ..errors import UserError
 from ..files import write_json, write_synced, write_whole
 from .checkpoint import Belonging, misplacement
@@ -181,8 +182,12 @@ def _identity(config: dict[str, Any], free: Sequence[str]) -> dict[str, Any]:
 
 def _environments(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:
     """Those in which the run was under way before; a change may change bits, so it is told."""
-    earlier, names = before.get("earlier", []), ("versions", "device")
+    before = {"kernel": PURE} | before  # of runs from before there was another
+    earlier, names = before.get("earlier", []), ("versions", "device", "kernel")
     if all(before.get(name) == now[name] for name in names):
         return earlier
-    warnings.warn("other versions or another device than before: bits may differ", stacklevel=3)
+    what = "other versions or another device"
+    if before["kernel"] != now["kernel"]:
+        what = f"another kernel ({before['kernel']} then, {now['kernel']} now)"
+    warnings.warn(f"{what} than before: bits may differ", stacklevel=3)
     return [*earlier, {name: before.get(name) for name in names}]

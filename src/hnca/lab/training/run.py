@@ -10,8 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
+from ...kernels import native
 from ..experiments import AbstractExperiment, Data, short_task, source_of
 from ..files import write_json
 from . import checkpoint, hosts
@@ -106,7 +108,7 @@ def configuration(
 ) -> dict[str, Any]:
     """Everything needed to run it again, and to report on it without the experiment's class."""
     kind = type(experiment)
-    source = source_of(kind)
+    source, dtype = source_of(kind), jnp.zeros(()).dtype
     record = {
         "task": short_task(kind),
         "title": experiment.title,
@@ -118,8 +120,9 @@ def configuration(
         "versions": {"python": platform.python_version()}
         | {package: version(package) for package in PACKAGES}
         | ({"experiment": source} if source else {}),
-        "device": f"{devices}, {jnp.zeros(()).dtype}",
+        "device": f"{devices}, {dtype}",
         "machine": machine(),
+        "kernel": native.kernel_of(dtype, jax.default_backend()),
     }
     return _as_read(record)
 

@@ -1,0 +1,308 @@
+// The tanh form of ../bernoulli.py on a CPU: the same letters, the same factors, in registers.
+//
+// With t = tanh(l/2), T = tanh(w/2), s = +-1, the change of sum_o log P(fired_o) is
+//
+//     s sum_o (fired_o - 1/2) w_o  -  sum_o log cosh(w_o/2)  -  log prod_o (1 + s t_o T_o)
+//
+// and every factor is taken times s: s + t T is one instruction, and the product's sign is dropped.
+// After each GROUP of factors the exponent is set aside. The entropy's sum of fractions n/f is kept
+// as one fraction N/P of which P is that product: N <- N f + n P, P <- P f.
+//
+// A task is one stripe of columns (parent's units) for up to EXAMPLES examples. It takes the weights
+// a few ROWS at a time: tanh(w/2) is computed once, and stays in the first cache for all examples.
+//
+// The part between "#ifdef HNCA_LANES" and its end is compiled once for each instruction set, by
+// this file including itself; which one runs is chosen by what the processor has.
+
+#ifndef HNCA_LANES
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+namespace hnca {
+
+constexpr int GROUP = 16;  // factors of at least 1 - tanh(2) = 0.036: their product is normal
+constexpr int ROWS = 64;
+constexpr int EXAMPLES = 64;
+
+struct Flip {
+  const float* t;        // [B, O]  tanh(l/2)
+  const float* pull;     // [B, O]  fired - 1/2, or NaN
+  const float* slope;    // [B, O]  l (1 - t^2), or null: no entropy
+  const float* weight;   // [O, I]
+  const float* sign;     // [B, I]
+  float* log_prob;       // [B, I]
+  float* entropy;        // [B, I], or null
+  int64_t batch, outputs, inputs;
+};
+
+}  // namespace hnca
+
+#if defined(__x86_64__)
+#if defined(__clang__)
+#define HNCA_TARGET_AVX2 \
+  _Pragma("clang attribute push(__attribute__((target(\"avx2,fma\"))), apply_to = function)")
+#define HNCA_TARGET_AVX512 \
+  _Pragma("clang attribute push(__attribute__((target(\"avx512f,fma\"))), apply_to = function)")
+#define HNCA_TARGET_END _Pragma("clang attribute pop")
+#else
+#define HNCA_TARGET_AVX2 _Pragma("GCC push_options") _Pragma("GCC target(\"avx2,fma\")")
+#define HNCA_TARGET_AVX512 _Pragma("GCC push_options") _Pragma("GCC target(\"avx512f,fma\")")
+#define HNCA_TARGET_END _Pragma("GCC pop_options")
+#endif
+
+HNCA_TARGET_AVX512
+#define HNCA_LANES 16
+#define HNCA_NAME avx512
+#define HNCA_BLOCK 8
+#define HNCA_ENTROPY_BLOCK 5
+#include "bernoulli.cc"
+HNCA_TARGET_END
+
+HNCA_TARGET_AVX2
+#define HNCA_LANES 8
+#define HNCA_NAME avx2
+#define HNCA_BLOCK 4
+#define HNCA_ENTROPY_BLOCK 2
+#include "bernoulli.cc"
+HNCA_TARGET_END
+#endif
+
+#define HNCA_LANES 4
+#define HNCA_NAME plain
+#define HNCA_BLOCK 4
+#define HNCA_ENTROPY_BLOCK 2
+#include "bernoulli.cc"
+
+namespace hnca {
+
+struct Instructions {
+  const char* name;
+  int64_t columns;  // of a stripe
+  void (*stripe)(const Flip&, int64_t column, int64_t example, int64_t examples);
+};
+
+inline const Instructions& instructions() {
+  static const Instructions chosen = [] {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f")) return Instructions{"AVX-512", 16, avx512::stripe};
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+      return Instructions{"AVX2", 8, avx2::stripe};
+#endif
+    return Instructions{"plain vectors", 4, plain::stripe};
+  }();
+  return chosen;
+}
+
+// Every thread takes the next task that nobody has started; so does this one, which therefore only
+// waits for tasks that somebody is at work on. A helper that comes too late finds none, and touches
+// nothing but the counters, which it shares.
+template <typename Pool>
+void run(Pool& pool, const Flip& flip, const Instructions& use) {
+  struct Counters {
+    std::atomic<int64_t> next{0}, done{0};
+  };
+  auto counters = std::make_shared<Counters>();
+  const int64_t stripes = (flip.inputs + use.columns - 1) / use.columns;
+  const int64_t parts = (flip.batch + EXAMPLES - 1) / EXAMPLES;
+  const int64_t examples = parts ? (flip.batch + parts - 1) / parts : 0;
+  const int64_t tasks = stripes * parts;
+  auto work = [=, stripe = use.stripe, columns = use.columns] {
+    for (int64_t task; (task = counters->next.fetch_add(1)) < tasks;) {
+      const int64_t example = task / stripes * examples;
+      stripe(flip, task % stripes * columns, example, std::min(examples, flip.batch - example));
+      counters->done.fetch_add(1, std::memory_order_release);
+    }
+  };
+  const int64_t helpers = std::min<int64_t>(pool.num_threads(), tasks) - 1;
+  for (int64_t helper = 0; helper < helpers; helper++) pool.Schedule([=] { work(); });
+  work();
+  while (counters->done.load(std::memory_order_acquire) < tasks) std::this_thread::yield();
+}
+
+}  // namespace hnca
+
+#ifndef HNCA_WITHOUT_XLA
+#include "xla/ffi/api/ffi.h"
+
+namespace ffi = xla::ffi;
+using Array = ffi::Buffer<ffi::F32, 2>;
+
+static ffi::Error bernoulli_flip(ffi::ThreadPool pool, Array t, Array pull, Array weight, Array sign,
+                                 ffi::Result<Array> log_prob) {
+  hnca::Flip flip{t.typed_data(), pull.typed_data(), nullptr, weight.typed_data(),
+                  sign.typed_data(), log_prob->typed_data(), nullptr,
+                  sign.dimensions()[0], weight.dimensions()[0], weight.dimensions()[1]};
+  hnca::run(pool, flip, hnca::instructions());
+  return ffi::Error::Success();
+}
+
+static ffi::Error bernoulli_flip_entropy(ffi::ThreadPool pool, Array t, Array pull, Array slope,
+                                         Array weight, Array sign, ffi::Result<Array> log_prob,
+                                         ffi::Result<Array> entropy) {
+  hnca::Flip flip{t.typed_data(), pull.typed_data(), slope.typed_data(), weight.typed_data(),
+                  sign.typed_data(), log_prob->typed_data(), entropy->typed_data(),
+                  sign.dimensions()[0], weight.dimensions()[0], weight.dimensions()[1]};
+  hnca::run(pool, flip, hnca::instructions());
+  return ffi::Error::Success();
+}
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(hnca_bernoulli_flip, bernoulli_flip,
+                              ffi::Ffi::Bind().Ctx<ffi::ThreadPool>()
+                                  .Arg<Array>().Arg<Array>().Arg<Array>().Arg<Array>()
+                                  .Ret<Array>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(hnca_bernoulli_flip_entropy, bernoulli_flip_entropy,
+                              ffi::Ffi::Bind().Ctx<ffi::ThreadPool>()
+                                  .Arg<Array>().Arg<Array>().Arg<Array>().Arg<Array>().Arg<Array>()
+                                  .Ret<Array>().Ret<Array>());
+
+extern "C" const char* hnca_instructions() { return hnca::instructions().name; }
+extern "C" const char* hnca_source() { return HNCA_SOURCE; }  // hash of the file it was made from
+#endif
+
+#else  // HNCA_LANES: once for each instruction set
+
+namespace hnca::HNCA_NAME {
+
+constexpr int LANES = HNCA_LANES;
+constexpr int32_t SIGN_BIT = INT32_MIN;
+typedef float Floats __attribute__((vector_size(4 * LANES)));
+typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
+
+struct Columns {  // of a few rows of weights
+  Floats half[ROWS], weight[ROWS], both[ROWS];  // T, w, w T
+};
+
+struct Sum {  // of one example
+  Floats sign, product, linear, moved;
+  Ints exponent;
+};
+
+// x P(x^2) / Q(x^2), the ninth convergent of tanh's continued fraction x/(1 + x^2/(3 + ...)): all
+// terms are positive; the error is 1e-10 at x = 2.
+static inline Floats tanh(Floats x) {
+  const Floats y = x * x;
+  const Floats p = 34459425.f + y * (4729725.f + y * (135135.f + y * (990.f + y)));
+  const Floats q = 34459425.f + y * (16216200.f + y * (945945.f + y * (13860.f + y * 45.f)));
+  return x * (p / q);
+}
+
+// The exponent of a normal number is moved from `x`, which becomes a mantissa in [1, 2).
+static inline void set_exponent_aside(Floats& x, Ints& exponent) {
+  const Ints bits = (Ints)x & 0x7fffffff;
+  exponent += (bits >> 23) - 127;
+  x = (Floats)((bits & 0x7fffff) | 0x3f800000);
+}
+
+// log(x 2^exponent), x in [1, 2): by 2 artanh(r), r = (x - 1)/(x + 1), with x halved above sqrt 2.
+static inline Floats log(Floats x, Ints exponent) {
+  const Ints above = x > 1.41421356f;  // -1 if so
+  x = (Floats)((Ints)x + (above << 23));
+  exponent -= above;
+  const Floats r = (x - 1.f) / (x + 1.f), y = r * r;
+  const Floats series = 2.f + y * (2.f / 3 + y * (2.f / 5 + y * (2.f / 7 + y * (2.f / 9))));
+  return __builtin_convertvector(exponent, Floats) * 0.693147181f + r * series;
+}
+
+static inline Floats load(const float* from, int64_t count) {
+  Floats vector{};
+  if (count == LANES) std::memcpy(&vector, from, sizeof vector);  // one instruction
+  else std::memcpy(&vector, from, count * sizeof(float));
+  return vector;
+}
+
+static inline void store(Floats vector, float* to, int64_t count) {
+  if (count == LANES) std::memcpy(to, &vector, sizeof vector);
+  else std::memcpy(to, &vector, count * sizeof(float));
+}
+
+// Multiplies the factors of some rows into the sums of NB examples at once.
+template <bool ENTROPY, int NB>
+static inline void multiply(const Flip& flip, const Columns& columns, int64_t row, int rows,
+                            const int64_t* examples, Sum* sums) {
+  const float *t[NB], *pull[NB], *slope[NB];
+  Floats sign[NB], product[NB], linear[NB], numerator[NB];
+  for (int b = 0; b < NB; b++) {
+    const int64_t start = examples[b] * flip.outputs + row;
+    t[b] = flip.t + start, pull[b] = flip.pull + start;
+    if (ENTROPY) slope[b] = flip.slope + start;
+    sign[b] = sums[b].sign, product[b] = sums[b].product, linear[b] = sums[b].linear;
+  }
+  for (int group = 0; group < rows; group += GROUP) {
+    for (int b = 0; b < NB; b++) numerator[b] = Floats{};
+    for (int o = group; o < std::min(group + GROUP, rows); o++) {
+      const Floats half = columns.half[o], weight = columns.weight[o];
+      for (int b = 0; b < NB; b++) {
+        const Floats factor = t[b][o] * half + sign[b];
+        if (ENTROPY) {  // z tanh(z/2) - l tanh(l/2) = n / factor, at z = l + s w
+          const Floats both = (Floats)((Ints)columns.both[o] ^ ((Ints)sign[b] & SIGN_BIT));  // s w T
+          const Floats n = slope[b][o] * half + (t[b][o] * weight + both);
+          numerator[b] = numerator[b] * factor + n * product[b];
+        }
+        product[b] *= factor;
+        linear[b] += pull[b][o] * weight;
+      }
+    }
+    for (int b = 0; b < NB; b++) {
+      if (ENTROPY) sums[b].moved += numerator[b] / product[b];
+      set_exponent_aside(product[b], sums[b].exponent);
+    }
+  }
+  for (int b = 0; b < NB; b++) sums[b].product = product[b], sums[b].linear = linear[b];
+}
+
+template <bool ENTROPY, int NB>
+static void stripe_of(const Flip& flip, int64_t column, int64_t example, int64_t examples) {
+  const int64_t width = std::min<int64_t>(LANES, flip.inputs - column);
+  const Floats one = Floats{} + 1.f;
+  Sum sums[EXAMPLES + NB];
+  for (int64_t b = 0; b < examples + NB; b++) {
+    const int64_t at = (example + std::min(b, examples - 1)) * flip.inputs + column;
+    sums[b] = {load(flip.sign + at, width), one, Floats{}, Floats{}, Ints{}};
+  }
+  Columns columns;
+  Floats inverse = one;  // product of 1 / cosh^2(w/2) = 1 - T^2 >= 0.07
+  Ints exponent{};
+  for (int64_t row = 0; row < flip.outputs; row += ROWS) {
+    const int rows = std::min<int64_t>(ROWS, flip.outputs - row);
+    for (int o = 0; o < rows; o++) {
+      const Floats weight = load(flip.weight + (row + o) * flip.inputs + column, width);
+      const Floats half = tanh(weight * 0.5f);
+      columns.half[o] = half, columns.weight[o] = weight, columns.both[o] = weight * half;
+      inverse *= 1.f - half * half;
+      if (o % GROUP == GROUP - 1) set_exponent_aside(inverse, exponent);
+    }
+    set_exponent_aside(inverse, exponent);
+    for (int64_t b = 0; b < examples; b += NB) {  // the last block repeats an example
+      int64_t block[NB];
+      for (int k = 0; k < NB; k++) block[k] = example + std::min(b + k, examples - 1);
+      multiply<ENTROPY, NB>(flip, columns, row, rows, block, sums + b);
+    }
+  }
+  const Floats log_cosh = log(inverse, exponent) * -0.5f;
+  for (int64_t b = 0; b < examples; b++) {
+    const Sum& sum = sums[b];
+    const Floats change = log(sum.product, sum.exponent) + log_cosh;
+    const int64_t at = (example + b) * flip.inputs + column;
+    store(sum.sign * sum.linear - change, flip.log_prob + at, width);
+    if (ENTROPY) store(change - 0.5f * sum.moved, flip.entropy + at, width);
+  }
+}
+
+static void stripe(const Flip& flip, int64_t column, int64_t example, int64_t examples) {
+  if (flip.entropy) stripe_of<true, HNCA_ENTROPY_BLOCK>(flip, column, example, examples);
+  else stripe_of<false, HNCA_BLOCK>(flip, column, example, examples);
+}
+
+}  // namespace hnca::HNCA_NAME
+
+#undef HNCA_LANES
+#undef HNCA_NAME
+#undef HNCA_BLOCK
+#undef HNCA_ENTROPY_BLOCK
+#endif

@@ -1,0 +1,179 @@
+"""The native kernel beside the pure form, where both are here: the other tests see the first."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hnca.kernels import bernoulli, bernoulli_flip, native
+from jaxprs import equations
+from test_kernels import bernoulli_layer, signs, weights
+
+HERE = Path(__file__).parent
+needs_native = pytest.mark.skipif(not native.kernel().is_native, reason=native.kernel().why)
+needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="no g++")
+
+
+def arguments(batch, outputs, units, scale, seed=0):
+    random = np.random.default_rng(seed)
+    layer = bernoulli_layer(random, batch, outputs, np.float32, 3.0)
+    weight = weights(random, (outputs, units), scale, np.float32)
+    return [*map(jnp.asarray, (*layer, weight, signs(random, (batch, units), np.float32)))]
+
+
+def calls(function, *arrays) -> int:
+    """Of the native kernel."""
+    return sum(e.primitive.name == "ffi_call" for e in equations(function, *arrays))
+
+
+def both_forms(arrays, with_entropy):
+    native_form = jax.jit(lambda *arrays: bernoulli._native_flip(with_entropy, *arrays))
+    forms = [bernoulli._tanh_form]
+    pure = jax.jit(lambda *arrays: bernoulli._pure_flip(forms, with_entropy, *arrays))
+    return zip(native_form(*arrays), pure(*arrays), strict=True)
+
+
+@needs_native
+@pytest.mark.parametrize("scale", [1e-3, 4.0])
+@pytest.mark.parametrize("with_entropy", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 103, 9), (67, 16, 33)])
+def test_it_equals_the_pure_form_to_rounding(shape, with_entropy, scale):
+    """One of everything, several blocks of rows, several of examples; no multiples of a vector."""
+    arrays = arguments(*shape, scale)
+    terms = shape[1] + 2 * np.abs(arrays[2]).sum(0)[None]
+    for got, want in both_forms(arrays, with_entropy):
+        assert np.all(np.abs(got - want) <= 4 * np.finfo(np.float32).eps * terms)
+
+
+@needs_native
+def test_it_is_used_for_float32_only():
+    kernel = lambda *arrays: bernoulli_flip(*arrays, True)
+    single = arguments(2, 5, 3, 1.0)
+    assert calls(kernel, *single) == 1
+    assert calls(kernel, *(array.astype(jnp.float64) for array in single)) == 0
+    assert native.kernel_of(jnp.float32, "gpu") == native.PURE
+
+
+@needs_native
+def test_examples_side_by_side_are_one_call():
+    """Not one for each, which would take the weights' tanh each time."""
+    logits, fired, weight, sign = arguments(6, 20, 4, 1.0)
+    one = lambda logits, fired, sign: [
+        table[0] for table in bernoulli_flip(logits[None], fired[None], weight, sign[None], True)
+    ]
+    mapped = jax.vmap(one)
+    whole = bernoulli_flip(logits, fired, weight, sign, True)
+    for got, want in zip(mapped(logits, fired, sign), whole, strict=True):
+        np.testing.assert_array_equal(got, want)
+    shapes = [
+        e.outvars[0].aval.shape
+        for e in equations(mapped, logits, fired, sign)
+        if e.primitive.name == "ffi_call"
+    ]
+    assert shapes == [(6, 4)]
+
+
+@needs_native
+def test_its_derivative_is_that_of_the_pure_form():
+    logits, fired, weight, sign = arguments(3, 7, 4, 1.0)
+    total = lambda flip: lambda w: sum(jnp.sum(table) for table in flip(w))
+    by_native = jax.grad(total(lambda w: bernoulli_flip(logits, fired, w, sign, True)))(weight)
+    by_pure = jax.grad(
+        total(lambda w: bernoulli._pure_flip([bernoulli._tanh_form], True, logits, fired, w, sign))
+    )(weight)
+    np.testing.assert_allclose(by_native, by_pure, rtol=1e-5, atol=1e-6)
+
+
+@needs_native
+def test_programs_side_by_side_and_donated_buffers():
+    """Threads that all want XLA's threads; none waits for another."""
+    arrays = arguments(67, 103, 33, 1.0)
+    kernel = jax.jit(lambda *arrays: bernoulli_flip(*arrays, True), donate_argnums=3)
+    run = lambda _: [np.asarray(table) for table in kernel(*arrays[:3], jnp.copy(arrays[3]))]
+    first = run(None)
+    with ThreadPoolExecutor(4) as pool:
+        for tables in pool.map(run, range(40)):
+            np.testing.assert_array_equal(tables, first)  # the same bits each time
+
+
+def test_it_can_be_switched_off():
+    code = "from hnca.kernels import native; print(native.kernel())"
+    environment = os.environ | {"HNCA_NATIVE": "0"}
+    told = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert native.PURE in told
+    assert "HNCA_NATIVE=0" in told
+
+
+@needs_native
+def test_one_that_is_older_than_its_source_is_not_used(tmp_path, monkeypatch):
+    """After a `git pull` without an install, the two would disagree about their arguments."""
+    newer = tmp_path / "bernoulli.cc"
+    newer.write_text(native.SOURCE.read_text() + "// changed\n")
+    monkeypatch.setattr(native, "SOURCE", newer)
+    found = native.kernel.__wrapped__()
+    assert not found.is_native
+    assert "install hnca again" in found.why
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", ["kernels", "extremes", "memory", "textbook", "transformations"])
+def test_the_pure_form_passes_the_same_tests(file):
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider"]
+    result = subprocess.run(
+        [*command, HERE / f"test_{file}.py"],
+        env=os.environ | {"HNCA_NATIVE": "0"},
+        cwd=HERE.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
+def test_sanitizers_find_nothing(sanitizers, tmp_path):
+    driver = tmp_path / "driver"
+    flags = f"-std=c++17 -O1 -g -pthread -fsanitize={sanitizers} -fno-sanitize-recover=all"
+    source = str(HERE / "native_driver.cc")
+    subprocess.run(["g++", *flags.split(), source, "-o", driver], check=True)
+    result = subprocess.run([driver], capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "plain vectors: ok" in result.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not importlib.util.find_spec("hatchling"), reason="hatchling is not installed")
+@pytest.mark.parametrize("compiler", ["there", "missing", "broken"])
+def test_a_wheel_is_built_with_and_without_a_compiler(compiler, tmp_path):
+    names = ["src", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".gitignore"]
+    for name in names:
+        from_, to = HERE.parent / name, tmp_path / "tree" / name
+        to.parent.mkdir(exist_ok=True)
+        shutil.copytree(from_, to) if from_.is_dir() else shutil.copy(from_, to)
+    cxx = {"there": {}, "missing": {"CXX": "no-such-compiler"}, "broken": {"CXX": "false"}}[
+        compiler
+    ]
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "out"],
+        cwd=tmp_path / "tree",
+        env=os.environ | cxx,
+        check=True,
+    )
+    [wheel] = (tmp_path / "out").iterdir()
+    expected = compiler == "there" and bool(shutil.which("c++"))
+    assert ("none-any" not in wheel.name) == expected
+    listed = subprocess.run(
+        [sys.executable, "-m", "zipfile", "-l", wheel], capture_output=True, text=True, check=True
+    ).stdout
+    assert ("libhnca.so" in listed) == expected
