@@ -131,7 +131,7 @@ class Convolution(eqx.Module):
 
     It is computed as matrix products of windows: inside a compiled loop, XLA's own convolutions
     are several times slower on a CPU. Where Bernoulli units with this map have one parent, HNCA's
-    tables cost about what the map does.
+    tables are fast: their work grows like that of the map, edge by edge.
     """
 
     weight: Float[Array, "kernel kernel channels_in channels_out"]
