@@ -10,7 +10,11 @@ from .objective import Entropy, LogProb
 
 
 def log_weights(graph: Graph, sample: Sample) -> Float[Array, " B"]:
-    """log p(x, h) - log q(h | x), for a graph whose objective is an evidence lower bound."""
+    """log p(x, h) - log q(h | x), for a graph whose objective is an evidence lower bound.
+
+    >>> hnca.log_weights(graph, sample).shape
+    (5,)
+    """
     if not all(isinstance(part, LogProb | Entropy) for part in graph.objective):
         raise ValueError("a bound needs an objective of LogProb and Entropy components only")
     joint = [part for part in graph.objective if isinstance(part, LogProb)]
@@ -27,7 +31,11 @@ def multi_sample_bound(
     """log of the mean of so many weights p(x, h) / q(h | x), h drawn from q: for every example, a
     lower bound on log p(x) in expectation, and the closer, the more samples.
 
-    One sample is in memory at a time, and the weights only as the logarithm of their sum."""
+    One sample is in memory at a time, and the weights only as the logarithm of their sum.
+
+    >>> hnca.multi_sample_bound(graph, key, 100, x=x).shape
+    (5,)
+    """
 
     def add(number, total):
         sample = graph.sample(jax.random.fold_in(key, number), **context)

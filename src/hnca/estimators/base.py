@@ -21,6 +21,12 @@ class AbstractEstimator(eqx.Module):
     """Estimates the gradient of the expected objective from a sample.
 
     A method fills in `init` and `assign`; the rest is the same for all of them.
+
+    >>> estimator = hnca.Reinforce()
+    >>> state = estimator.init(graph)
+    >>> estimate, state = estimator(graph, sample, state)
+    >>> estimator.unbiased, estimator.needs_objective
+    (True, False)
     """
 
     unbiased: eqx.AbstractClassVar[bool]
