@@ -1,6 +1,7 @@
 """What the site has from the code itself: the reference, the command line's pages, the table of
 methods, the refusals, the pictures. So that what is new in the code is on the site."""
 
+import ast
 import hashlib
 import inspect
 import json
@@ -59,11 +60,18 @@ def _write(path: Path, text: str) -> None:
 
 
 def fingerprint() -> str:
-    """Of all that pages are made from besides their own text."""
+    """Of the code that pages run. Comments and docstrings do not change what comes out."""
     digest = hashlib.sha256()
     for root in (SOURCE, HERE.parent / "examples"):
-        for path in sorted([*root.rglob("*.py"), *root.rglob("*.toml")]):
-            digest.update(path.read_bytes())
+        for path in sorted(root.rglob("*.py")):
+            tree = ast.parse(path.read_text())
+            for node in ast.walk(tree):
+                match node:
+                    case ast.Module() | ast.ClassDef() | ast.FunctionDef() if ast.get_docstring(
+                        node
+                    ):
+                        del node.body[0]
+            digest.update(ast.dump(tree).encode())
     return digest.hexdigest()[:16]
 
 
@@ -160,7 +168,12 @@ def reference() -> str:
 
 def lab_reference() -> str:
     """What is public beyond that."""
-    return "\n".join(_section(import_module(m), m, public(import_module(m))) for m in MODULES)
+    known = set(public(hnca).values())
+    parts = []
+    for module in map(import_module, MODULES):
+        further = {name: each for name, each in public(module).items() if each not in known}
+        parts.append(_section(module, module.__name__, further))
+    return "\n".join(parts)
 
 
 def _section(module: ModuleType, prefix: str, names: dict[str, object]) -> str:

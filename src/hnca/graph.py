@@ -82,7 +82,7 @@ class AbstractComponent(eqx.Module):
     ...         return sample[self.parents[0]].sum(-1)
     >>> hidden = hnca.Node("h", hnca.Bernoulli(0, 3, key=key))
     >>> counting = hnca.Graph([hidden], [Count("count", ("h",))])
-    >>> counting.value(counting.observe(h=[[1, 0, 1], [0, 0, 1]])).tolist()
+    >>> counting.value(counting.observe(h=jnp.array([[1, 0, 1], [0, 0, 1]]))).tolist()
     [2.0, 1.0]
     """
 

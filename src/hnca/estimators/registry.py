@@ -44,12 +44,8 @@ REGISTRY: dict[str, Method] = {
 def make_estimator(name: str) -> AbstractEstimator:
     """The method with this name, in the paper's settings.
 
-    >>> hnca.make_estimator("hnca+baseline")
-    HNCA(
-      baseline=MovingAverage(decay=0.99),
-      prune_children=True,
-      downstream_only=True
-    )
+    >>> hnca.make_estimator("hnca+baseline").baseline
+    MovingAverage(decay=0.99)
     """
     if name not in REGISTRY:
         known = "\n".join(f"  {known:20}{method.summary}" for known, method in REGISTRY.items())
