@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow sanitize lint format bench clean
+.PHONY: demo test test-slow sanitize lint format docs bench clean
 
 demo: .venv/installed
 	$(BIN)/hnca demo
@@ -36,6 +36,11 @@ format: .venv/installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
+# The site, in docs/_build/html: open index.html.
+docs: .venv/installed
+	$(BIN)/python docs/notebooks.py
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build/html
+
 bench: .venv/installed
 	$(BIN)/python benchmarks/step_time.py
 	$(BIN)/python benchmarks/baselines_time.py
@@ -46,4 +51,4 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/sweep_time.py
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis docs/_build docs/_generated

@@ -1,15 +1,25 @@
-"""The examples in the documents run as they are printed."""
+"""What the documents say holds: their code runs, and what they name is there."""
 
 import re
 import runpy
+import sys
+import tomllib
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import pytest
 
 from hnca.lab.sweep import read_plan
 
 ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+sys.path.insert(0, str(DOCS))
+
+import notebooks  # noqa: E402
+from refusals import refusals  # noqa: E402
+
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("*/README.md")])
 
 
 def code_blocks(path: Path, language: str = "python") -> list[str]:
@@ -19,25 +29,48 @@ def code_blocks(path: Path, language: str = "python") -> list[str]:
 
 def test_readme():
     names: dict = {}
-    blocks = code_blocks(ROOT / "README.md")
-    assert len(blocks) == 2
-    for block in blocks:
-        exec(block, names)
-    x, y = names["x"], jnp.zeros(50, dtype=int)
+    [block] = code_blocks(ROOT / "README.md")
+    exec(block, names)
+    x, y = jnp.ones((50, 784)), jnp.zeros(50, dtype=int)
     policy, _, _, reward = names["step"](
         names["policy"], names["opt_state"], names["state"], x, y, jax.random.key(1)
     )
     assert 0 <= reward <= 1
     assert jax.tree.structure(policy) == jax.tree.structure(names["policy"])
-    assert names["estimate"].credit["h1"].shape == (50, 200)
-    assert names["estimate"].value.shape == (50,)
 
 
-def test_plan_of_the_readme(tmp_path):
-    [block] = code_blocks(ROOT / "README.md", "toml")
+def test_readme_is_one_screen():
+    assert len((ROOT / "README.md").read_text().splitlines()) < 60
+
+
+def test_plans_of_the_pages(tmp_path):
+    [block] = code_blocks(DOCS / "scaling.md", "toml")
     plan = tmp_path / "plan.toml"
     plan.write_text(block)
     assert len(read_plan(str(plan)).experiments) == 12
+    assert len(read_plan(str(ROOT / "examples" / "plan.toml")).experiments) == 6
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    """To files, that is: Sphinx checks those to names."""
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+        if not target.startswith(("https:", "http:", "_generated/")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_notebooks_are_the_pages():
+    for path, text in notebooks.notebooks().items():
+        assert path.read_text() == text, f"{path.name} is old: python docs/notebooks.py"
+
+
+def test_advice_is_about_refusals():
+    """Every key is in some message of the source."""
+    messages = [each.message for each in refusals(ROOT / "src" / "hnca")]
+    assert len(messages) > 150
+    advice = tomllib.loads((DOCS / "advice.toml").read_text())
+    stale = [key for key in advice if not any(key in message for message in messages)]
+    assert stale == []
 
 
 def test_what_lies_beyond():
@@ -53,7 +86,7 @@ def test_notation_names_what_exists():
     """Every `name` in code style in the notation table is in the file that its row names."""
     rows = [
         re.split(r"(?<!\\)\|", line)[1:-1]
-        for line in (ROOT / "docs/notation.md").read_text().split("## Equations")[0].splitlines()
+        for line in (DOCS / "notation.md").read_text().split("## The equations")[0].splitlines()
         if line.startswith("|") and ".py" in line
     ]
     assert len(rows) > 10

@@ -120,7 +120,13 @@ class NoBaseline(AbstractBaseline):
 
 class MovingAverage(AbstractBaseline):
     """Exponential moving average of the signal's batch mean, from 0, updated after use. A mean
-    that is not finite is passed over: one NaN would stay in the average for good."""
+    that is not finite is passed over: one NaN would stay in the average for good.
+
+    >>> baseline = hnca.MovingAverage(0.9)
+    >>> state = baseline.update(baseline.init(), jnp.ones(5))
+    >>> round(float(baseline.value(state)), 3)
+    0.1
+    """
 
     decay: int | float = eqx.field(default=0.99, static=True)
     needs_objective: ClassVar[bool] = False

@@ -12,7 +12,11 @@ from .objective import Entropy, LogProb
 def log_weights(graph: Graph, sample: Sample) -> Float[Array, " B"]:
     """log p(x, h) - log q(h | x), for a graph whose objective is an evidence lower bound. A node
     with neither `LogProb` nor `Entropy` belongs to the model, p(h | parents) = q(h | parents), and
-    drops out."""
+    drops out.
+
+    >>> hnca.log_weights(graph, sample).shape
+    (5,)
+    """
     if not all(isinstance(part, LogProb | Entropy) for part in graph.objective):
         raise ValueError("a bound needs an objective of LogProb and Entropy components only")
     joint = [part for part in graph.objective if isinstance(part, LogProb)]
@@ -36,7 +40,11 @@ def multi_sample_bound(
     """log of the mean of so many weights p(x, h) / q(h | x), h drawn from q: for every example, a
     lower bound on log p(x) in expectation, and the closer, the more samples.
 
-    One sample is in memory at a time, and the weights only as the logarithm of their sum."""
+    One sample is in memory at a time, and the weights only as the logarithm of their sum.
+
+    >>> hnca.multi_sample_bound(graph, key, 100, x=x).shape
+    (5,)
+    """
 
     def add(number, total):
         sample = graph.sample(jax.random.fold_in(key, number), **context)

@@ -20,7 +20,12 @@ Assigned = Sequence[tuple[Sample, dict[str, Float[Array, "_ ..."]]]]
 
 
 class Estimate(NamedTuple):
-    """What an estimator makes of a sample."""
+    """What an estimator makes of a sample.
+
+    >>> estimate, _ = hnca.Reinforce()(graph, sample, hnca.Reinforce().init(graph))
+    >>> estimate.credit["h1"].shape, estimate.grads["h1"].layer.logits.weight.shape
+    ((5, 3), (3, 6))
+    """
 
     credit: Credit  # estimate of d objective / d logit, per example, direct dependence included
     grads: Graph  # a pytree like the graph: batch mean of the objective's gradient, uphill
@@ -75,6 +80,10 @@ def gradient_variance(
 
     Linear maps need no per-example gradients, nor do they on top of a `Readout`'s features;
     anything else takes them, a few at a time.
+
+    >>> estimate, _ = hnca.Reinforce()(graph, sample, hnca.Reinforce().init(graph))
+    >>> sorted(hnca.gradient_variance(graph, sample, estimate))
+    ['h1', 'p:h1', 'p:x']
     """
     layers, means = _places(graph), estimate.grads.conditionals
     components = {component.name: component for component in graph.objective}
@@ -93,7 +102,11 @@ def gradient_variance(
 
 def parameter_counts(graph: Graph) -> dict[str, int]:
     """How many parameters each layer has, by the name of its owner if it is in several places,
-    and each component with parameters of its own."""
+    and each component with parameters of its own.
+
+    >>> hnca.parameter_counts(graph)
+    {'h1': 21, 'p:x': 24, 'p:h1': 3}
+    """
     modules = {name: places[name].layer for name, places in _places(graph).items()}
     modules |= {part.name: part for part in graph.objective if part.has_parameters}
     counts = {name: _size(module) for name, module in modules.items()}

@@ -19,7 +19,11 @@ World = Callable[[Sample], ArrayLike | Mapping[str, ArrayLike]]  # what it would
 
 
 def configurations(graph: Graph) -> dict[str, Num[Array, "N ..."]]:
-    """All N joint values of the units, as one batch of values for every node."""
+    """All N joint values of the units, as one batch of values for every node.
+
+    >>> hnca.configurations(graph)["h1"].shape  # 2 x 2 x 2 values of three units
+    (8, 3)
+    """
     choices = [node.layer.choices for node in graph.nodes for _ in range(node.layer.units)]
     count = math.prod(choices)
     if count > LIMIT:
@@ -48,6 +52,10 @@ def exact_gradient(
     of one example. So what the answer depends on must be in the sample: for labels `y`, list them
     among the parents, `Reward("reward", parents=["action", "y"])`, and pass them as context.
     `weights` are those of `graph.value`.
+
+    >>> value, grads = hnca.exact_gradient(graph, x=x)
+    >>> value.shape, grads["h1"].layer.logits.weight.shape
+    ((), (3, 6))
     """
     arrays = checked_arrays(context, graph.context_names, graph.node_names)
     batch = len(next(iter(arrays.values()))) if arrays else 1

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 class Node(eqx.Module):
     """A layer of units given its parents, which are other nodes or context arrays.
 
+    >>> node = hnca.Node("h", hnca.Bernoulli(6, 2, key=key), parents=["x"])
+    >>> node.name, node.parents
+    ('h', ('x',))
+
     In place of the layer, the name of an earlier node gives it the same one, with the same
     parameters: `Node("h2", "h1", parents=["h1"])`.
     """
@@ -64,6 +68,9 @@ class Sample(eqx.Module):
     """What the units did: the record of a forward pass, for each example of a batch.
 
     It belongs to the parameters that it was drawn with.
+
+    >>> sample["h1"].shape, sample.logits["h1"].shape, sample.log_prob.shape
+    ((5, 3), (5, 3), (5,))
     """
 
     values: dict[str, Num[Array, "B ..."]]  # of the context and of every node
@@ -84,6 +91,17 @@ class AbstractComponent(eqx.Module):
     One of your own needs a `name`, the `parents` whose values it is a function of, and `value`.
     The rest is for a component that has a faster way (`change`), that reads more than the values
     of its parents (`inputs`, `direct_credit`), or that has layers of its own (`conditionals`).
+
+    >>> class Count(hnca.AbstractComponent):
+    ...     name: str = eqx.field(static=True)
+    ...     parents: tuple[str, ...] = eqx.field(static=True)
+    ...
+    ...     def value(self, graph, sample):
+    ...         return sample[self.parents[0]].sum(-1)
+    >>> hidden = hnca.Node("h", hnca.Bernoulli(0, 3, key=key))
+    >>> counting = hnca.Graph([hidden], [Count("count", ("h",))])
+    >>> counting.value(counting.observe(h=jnp.array([[1, 0, 1], [0, 0, 1]]))).tolist()
+    [2.0, 1.0]
     """
 
     name: eqx.AbstractVar[str]
@@ -152,6 +170,12 @@ class Graph(eqx.Module):
 
     A name among the parents that is no node's is the name of a context array, which `sample`
     and `observe` then ask for.
+
+    >>> hidden = hnca.Node("h", hnca.Bernoulli(6, 2, key=key), parents=["x"])
+    >>> graph = hnca.Graph([hidden], [hnca.LogProb("x", hnca.Bernoulli(2, 6, key=key), ["h"])])
+    >>> sample = graph.sample(key, x=x)
+    >>> sample["h"].shape, graph.value(sample).shape
+    ((5, 2), (5,))
     """
 
     _nodes: tuple[Node, ...]  # parents before children; tied layers are names here, so that

@@ -16,7 +16,13 @@ from .validation import check_width, checked_names, quoted
 
 
 class Reward(AbstractComponent):
-    """Opaque: the world answers with one number an example, and only for what was done."""
+    """Opaque: the world answers with one number an example, and only for what was done.
+
+    >>> action = hnca.Node("action", hnca.Categorical(6, 4, key=key), parents=["x"])
+    >>> policy = hnca.Graph([action], [hnca.Reward("reward", parents=["action"])])
+    >>> policy.value(policy.sample(key, x=x), reward=jnp.ones(5)).tolist()
+    [1.0, 1.0, 1.0, 1.0, 1.0]
+    """
 
     name: str = eqx.field(static=True)
     parents: tuple[str, ...] = eqx.field(static=True)
@@ -48,6 +54,10 @@ class LogProb(AbstractComponent):
     categorical units a category's index. `sample` and `observe` refuse others where they can see
     them. Under jit nobody can: an impossible category then makes value and credit NaN, and targets
     of Bernoulli units are taken as they are (pixels of 0 to 255 are no probabilities).
+
+    >>> component = hnca.LogProb("x", hnca.Bernoulli(3, 6, key=key), given=["h1"])
+    >>> component.name, component.value(graph, sample).shape
+    ('p:x', (5,))
     """
 
     _layer: Place
@@ -118,7 +128,12 @@ class LogProb(AbstractComponent):
 
 class Entropy(AbstractComponent):
     """The entropy of a node's policy given its parents: a function of the parents' values and
-    of the node's own logits, but not of the node's value."""
+    of the node's own logits, but not of the node's value.
+
+    >>> component = hnca.Entropy("h1")
+    >>> component.name, component.value(graph, sample).shape
+    ('H:h1', (5,))
+    """
 
     of: str = eqx.field(static=True)
 
@@ -153,6 +168,10 @@ class Linear(AbstractComponent):
     (Algorithm "f-HNCA for Linear Function Components").
 
     `activation` is elementwise.
+
+    >>> component = hnca.Linear("f", 3, 4, jnp.tanh, parents=["h1"], key=key)
+    >>> component.value(graph, sample).shape
+    (5,)
     """
 
     map: Affine
@@ -194,6 +213,10 @@ class Function(AbstractComponent):
 
     `fn` may be a module with parameters of its own. Its counterfactuals cost an evaluation for
     each value of each unit of a parent that is a node: U x V times the price of the function.
+
+    >>> component = hnca.Function("f", lambda h, x: h.sum(-1) * x[:, 0], parents=["h1", "x"])
+    >>> component.value(graph, sample).shape
+    (5,)
     """
 
     fn: Callable

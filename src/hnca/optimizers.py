@@ -7,7 +7,13 @@ import optax
 
 def maximize(optimizer: optax.GradientTransformation) -> optax.GradientTransformationExtraArgs:
     """The optimizer, turned uphill. `init` and `update` take the whole model: what is no
-    parameter in it is passed over."""
+    parameter in it is passed over.
+
+    >>> optimizer = hnca.maximize(optax.sgd(0.1))
+    >>> updates, _ = optimizer.update({"w": jnp.ones(1)}, optimizer.init({"w": jnp.ones(1)}))
+    >>> round(float(updates["w"][0]), 3)  # with the gradient, not against it
+    0.1
+    """
     inner = optax.with_extra_args_support(optimizer)
 
     def init(params):

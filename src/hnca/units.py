@@ -33,7 +33,11 @@ from .validation import check_between, check_choices, check_coding, check_shape
 
 
 class Affine(eqx.Module):
-    """A matrix and a bias: the default map from a layer's inputs to its logits."""
+    """A matrix and a bias: the default map from a layer's inputs to its logits.
+
+    >>> hnca.Affine(3, 2, key=key)(jnp.ones(3)).shape
+    (2,)
+    """
 
     weight: Float[Array, "outputs inputs"]
     bias: Float[Array, " outputs"]
@@ -50,7 +54,13 @@ class Affine(eqx.Module):
 class Readout(eqx.Module):
     """A linear map of the features that any module computes, a conv net say: `logits=` of a layer.
     What a layer's `logits` could as well do in one module, but here the gradient's variance is
-    measured without writing out the large matrix's gradient for every example."""
+    measured without writing out the large matrix's gradient for every example.
+
+    >>> mlp = eqx.nn.MLP(6, 8, 8, 1, key=key)
+    >>> layer = hnca.Bernoulli(6, 2, logits=hnca.Readout(mlp, hnca.Affine(8, 2, key=key)))
+    >>> layer(x).shape
+    (5, 2)
+    """
 
     features: Callable
     affine: Affine
@@ -70,7 +80,12 @@ class Plain(eqx.Module):
 
 class Fixed(eqx.Module):
     """A map that is not trained, and is not meant to be: `logits=Fixed(function)`. What the
-    function closes over stays as it is."""
+    function closes over stays as it is.
+
+    >>> layer = hnca.Bernoulli(6, 6, logits=hnca.Fixed(lambda x: 2 * x))
+    >>> layer(x).shape
+    (5, 6)
+    """
 
     function: Callable = eqx.field(static=True)
 
@@ -96,7 +111,12 @@ def at_least_single(array: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 class AbstractLayer(eqx.Module):
-    """Units that are independent of one another given the layer's inputs."""
+    """Units that are independent of one another given the layer's inputs.
+
+    >>> layer = hnca.Categorical(6, 10, units=2, key=key)
+    >>> layer.choices, layer.logits_shape, layer.width
+    (10, (2, 10), 20)
+    """
 
     inputs: eqx.AbstractVar[int]
     units: eqx.AbstractVar[int]
@@ -223,6 +243,10 @@ class Bernoulli(AbstractLayer):
 
     Values are in the units' own coding: `values=(0, 1)`, `values=(-1, 1)`, or any other pair
     (value at rest, value when fired).
+
+    >>> layer = hnca.Bernoulli(6, 2, values=(-1, 1), key=key)
+    >>> layer.sample(layer(x), key).shape
+    (5, 2)
     """
 
     logits: Callable
@@ -328,6 +352,10 @@ class Categorical(AbstractLayer):
     """Units that take one of `categories` values, with the softmax of their logits.
 
     Values are category indices `[B, U]`, or `[B]` for a single unit.
+
+    >>> layer = hnca.Categorical(6, 10, units=2, key=key)
+    >>> layer.sample(layer(x), key).shape
+    (5, 2)
     """
 
     logits: Callable

@@ -23,6 +23,12 @@ class AbstractEstimator(eqx.Module):
 
     A method fills in `init` and `assign`; the rest is the same for all of them, but for those that
     climb another `objective` than the expected sum of the graph's components.
+
+    >>> estimator = hnca.Reinforce()
+    >>> state = estimator.init(graph)
+    >>> estimate, state = estimator(graph, sample, state)
+    >>> estimator.unbiased, estimator.needs_objective
+    (True, False)
     """
 
     unbiased: eqx.AbstractVar[bool]

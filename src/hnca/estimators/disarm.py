@@ -81,7 +81,12 @@ class AbstractAntithetic(AbstractEstimator):
 
 
 class ARM(AbstractAntithetic):
-    """Augment-REINFORCE-merge: the uniform variables themselves as slopes."""
+    """Augment-REINFORCE-merge: the uniform variables themselves as slopes.
+
+    >>> estimate, _ = hnca.ARM()(graph, sample, {}, key=key)
+    >>> estimate.credit["h1"].shape
+    (5, 3)
+    """
 
     unbiased: ClassVar[bool] = True
     needs_objective: ClassVar[bool] = True
@@ -91,7 +96,12 @@ class ARM(AbstractAntithetic):
 
 
 class DisARM(AbstractAntithetic):
-    """ARM given the two values, with the uniform variables averaged out: less variance."""
+    """ARM given the two values, with the uniform variables averaged out: less variance.
+
+    >>> estimate, _ = hnca.DisARM()(graph, sample, {}, key=key)
+    >>> estimate.credit["h1"].shape
+    (5, 3)
+    """
 
     unbiased: ClassVar[bool] = True
     needs_objective: ClassVar[bool] = True

@@ -51,6 +51,11 @@ class HNCA(AbstractEstimator):
       to the component (ablation "no child pruning").
     - `downstream_only=False` adds the components that the unit has no influence on, through all
       children (with the other switch: ablation "full reward").
+
+    >>> estimator = hnca.HNCA(baseline=hnca.MovingAverage(0.99))
+    >>> estimate, state = estimator(graph, sample, estimator.init(graph))
+    >>> estimate.credit["h1"].shape
+    (5, 3)
     """
 
     baseline: AbstractBaseline

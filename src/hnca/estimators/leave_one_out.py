@@ -32,6 +32,11 @@ class LeaveOneOut(AbstractEstimator):
       that node on, so that the whole grows with the square of the depth.
     - `coupling="independent"`: whole forward passes, K in all. The others' units get credit for
       what they did, given their own parents.
+
+    >>> estimator = hnca.LeaveOneOut(samples=4)
+    >>> estimate, _ = estimator(graph, sample, estimator.init(graph), key=key)
+    >>> estimate.credit["h1"].shape
+    (5, 3)
     """
 
     samples: int = eqx.field(static=True)

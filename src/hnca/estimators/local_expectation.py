@@ -12,7 +12,13 @@ from .hnca import HNCA
 class LocalExpectation(AbstractEstimator):
     """Local expectation gradients (Titsias and Lázaro-Gredilla 2015) for any graph: every child and
     every function is evaluated from scratch for each value of each unit. The credit is HNCA's;
-    the price is what the paper's message passing saves."""
+    the price is what the paper's message passing saves.
+
+    >>> estimator = hnca.LocalExpectation()
+    >>> estimate, _ = estimator(graph, sample, estimator.init(graph))
+    >>> estimate.credit["h1"].shape
+    (5, 3)
+    """
 
     method: HNCA
 

@@ -87,7 +87,11 @@ REGISTRY: dict[str, Method] = {
 
 
 def make_estimator(name: str) -> AbstractEstimator:
-    """The method with this name, in the paper's settings: `METHOD`, or `METHOD+BASELINE`."""
+    """The method with this name, in the paper's settings: `METHOD`, or `METHOD+BASELINE`.
+
+    >>> hnca.make_estimator("hnca+baseline").baseline
+    MovingAverage(decay=0.99)
+    """
     if name in REGISTRY:
         return REGISTRY[name].make()
     known = "\n".join(f"  {known:25}{method.summary}" for known, method in REGISTRY.items())

@@ -10,7 +10,13 @@ from .base import AbstractEstimator, Assigned, Values, reinforced, total
 
 class Reinforce(AbstractEstimator):
     """The local REINFORCE estimator, d log pi(value) / d logits x (f - baseline), where f is the
-    sum of the components downstream of the node (Section "HNCA in a Contextual Bandit Setting")."""
+    sum of the components downstream of the node (Section "HNCA in a Contextual Bandit Setting").
+
+    >>> estimator = hnca.Reinforce(baseline=hnca.MovingAverage(0.99))
+    >>> estimate, state = estimator(graph, sample, estimator.init(graph))
+    >>> estimate.credit["h1"].shape
+    (5, 3)
+    """
 
     baseline: AbstractBaseline
 

@@ -25,7 +25,13 @@ from .relaxed import backpropagated, log_policy, mean
 class StraightThrough(AbstractEstimator):
     """Straight-through (Bengio et al. 2013). Biased: it takes the derivative of the objective with
     respect to a unit's value for the effect of changing that value, which is right only where
-    everything downstream is linear. For reference, not for claims."""
+    everything downstream is linear. For reference, not for claims.
+
+    >>> estimator = hnca.StraightThrough()
+    >>> estimate, _ = estimator(graph, sample, estimator.init(graph))
+    >>> estimate.credit["h1"].shape
+    (5, 3)
+    """
 
     unbiased: ClassVar[bool] = False
     needs_objective: ClassVar[bool] = True

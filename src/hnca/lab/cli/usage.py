@@ -1,6 +1,7 @@
 """What is common to all commands: menus, flags made from dataclasses, and errors in one line."""
 
 import argparse
+import inspect
 import shlex
 import shutil
 import sys
@@ -65,7 +66,7 @@ def parse_given(
     `choices` of a setting."""
     parser = _Parser(
         prog=prog,
-        description=description,
+        description=inspect.cleandoc(description),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
