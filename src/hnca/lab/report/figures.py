@@ -110,6 +110,8 @@ def draw_figure(drawing: Drawing, narrow: bool = False) -> Any:
             texts[axes] = _last_values(axes, row.groups, metric)
         for axes in (left, middle, right):
             _dress(axes, row.title)
+            axes.set_xlabel("epoch")
+            axes.xaxis.get_major_locator().set_params(integer=axes is not right, min_n_ticks=1)
         right.set_xlabel("seconds of training, tests included")
     _legend(figure, drawing, narrow)
     take_literally(figure)
@@ -193,8 +195,6 @@ def _last_values(axes: Any, groups: list[Group], metric: str) -> list[Any]:
 
 def _dress(axes: Any, title: str) -> None:
     axes.set_title(title, fontsize="medium", pad=LETTERS * 2)
-    axes.set_xlabel("epoch")
-    axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
 
