@@ -21,7 +21,8 @@ def log_weights(graph: Graph, sample: Sample) -> Float[Array, " B"]:
         raise ValueError("a bound needs an objective of LogProb and Entropy components only")
     joint = [part for part in graph.objective if isinstance(part, LogProb)]
     scored = {part.of for part in joint}
-    if missing := {part.of for part in graph.objective}.difference(scored):
+    entropies = [part for part in graph.objective if isinstance(part, Entropy)]
+    if missing := {part.of for part in entropies}.difference(scored):
         which = f"of every node with an Entropy, but '{min(missing)}' has none"
         raise ValueError(f"a bound needs a LogProb {which}")
     none = jnp.zeros(sample.batch)

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from .counterfactual import Counterfactuals
-from .credit import Credit
 from .graph import AbstractComponent, Graph, Node, Sample
 
 Weights = ArrayLike | Mapping[str, ArrayLike]  # of every example, or of components by name
@@ -57,7 +56,9 @@ class Weighted(AbstractComponent):
         return scaled(self.component.direct_credit(graph, sample), self.weight)
 
 
-def scaled(credit: Credit, weight: Float[Array, " B"]) -> Credit:
+def scaled(
+    credit: dict[str, Float[Array, "_ ..."]], weight: Float[Array, " B"]
+) -> dict[str, Float[Array, "_ ..."]]:
     """The credit of each example, times a number. Where a batch has several samples of an example,
     they are neighbours."""
 
