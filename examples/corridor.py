@@ -65,7 +65,7 @@ def play(graph: hnca.Graph, key) -> tuple[hnca.Sample, dict]:
 
 def returns(estimator: hnca.AbstractEstimator, steps: int, key) -> jax.Array:
     """The mean return of a batch of episodes at every step of training."""
-    graph, optimizer = network(key), hnca.maximize(optax.adam(1e-2))
+    graph, optimizer = network(key), hnca.maximize(optax.adam(5e-3))
 
     def step(carry, key):
         graph, opt_state, state = carry
@@ -81,7 +81,7 @@ def returns(estimator: hnca.AbstractEstimator, steps: int, key) -> jax.Array:
 def main() -> None:
     """Trains three policies by each method, side by side, and draws what they earn."""
     (parser := argparse.ArgumentParser()).add_argument("--out", default="corridor.png")
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int, default=1500)
     out, steps = vars(parser.parse_args()).values()
     keys = jax.random.split(jax.random.key(0), 3)
     axes = (figure := Figure(layout="constrained")).subplots()
