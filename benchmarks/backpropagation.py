@@ -19,11 +19,24 @@ def plain(layer: hnca.AbstractLayer) -> Affine:
     return jnp.array(layer.logits.weight.T), jnp.array(layer.logits.bias)  # pyright: ignore
 
 
-def vae_parameters(graph: hnca.Graph) -> tuple[list[Affine], list[Affine]]:
+def vae_layers(graph: hnca.Graph) -> tuple[list, list]:
     """Of the encoder and the decoder, the prior last."""
     decoders = {part.of: part.layer for part in graph.objective if isinstance(part, hnca.LogProb)}
     of = [node.parents[0] for node in graph.nodes] + [graph.nodes[-1].name]
-    return [plain(node.layer) for node in graph.nodes], [plain(decoders[name]) for name in of]
+    return [node.layer for node in graph.nodes], [decoders[name] for name in of]
+
+
+def vae_parameters(graph: hnca.Graph) -> tuple[list[Affine], list[Affine]]:
+    """The parameters of the same, where all of them are linear."""
+    encoder, decoder = vae_layers(graph)
+    return [plain(layer) for layer in encoder], [plain(layer) for layer in decoder]
+
+
+def conv_vae_parameters(graph: hnca.Graph) -> tuple[list, list]:
+    """The same where all but the prior are convolutions."""
+    encoder, (*decoder, prior) = vae_layers(graph)
+    maps = lambda layers: [jax.tree.map(jnp.array, layer.logits) for layer in layers]
+    return maps(encoder), [*maps(decoder), plain(prior)]
 
 
 def bandit_parameters(graph: hnca.Graph) -> list[Affine]:
@@ -47,20 +60,25 @@ def log_likelihood(logits: jax.Array, fired: jax.Array) -> jax.Array:
     return jnp.sum(fired * logits - jax.nn.softplus(logits))
 
 
-def vae_loss(parameters, x: jax.Array, key) -> jax.Array:
-    """Minus the evidence lower bound, averaged over the batch."""
+def vae_loss(parameters, x: jax.Array, key, apply=affine) -> jax.Array:
+    """Minus the evidence lower bound, averaged over the batch. `apply` is a layer's map."""
     encoder, (*decoder, (_, prior)) = parameters
     below, total = x, jnp.zeros(())
     keys = jax.random.split(key, len(encoder))
     for up, down, k in zip(encoder, decoder, keys, strict=True):
-        logits = affine(up, below)
+        logits = apply(up, below)
         p = jax.nn.sigmoid(logits)
         units = straight_through(p, k)
-        total += log_likelihood(affine(down, units), below)
+        total += log_likelihood(apply(down, units), below)
         total += jnp.sum(jax.nn.softplus(logits) - logits * p)
         below = units
     total += jnp.vdot(jnp.sum(below, axis=0), prior) - len(x) * jnp.sum(jax.nn.softplus(prior))
     return -total / len(x)
+
+
+def conv_vae_loss(parameters, x: jax.Array, key) -> jax.Array:
+    """The same through convolutions."""
+    return vae_loss(parameters, x, key, apply=lambda layer, x: jax.vmap(layer)(x))
 
 
 def bandit_loss(parameters, entry, key) -> jax.Array:

@@ -7,7 +7,7 @@ Alternating runs in one process, as in step_time.py; Adam is included in every s
 
 import jax
 import jax.numpy as jnp
-from backpropagation import vae_objective
+from backpropagation import conv_vae_loss, conv_vae_parameters
 from rich.console import Console
 from rich.table import Table
 from step_time import YARDSTICK, backpropagation, step_table, training
@@ -26,7 +26,7 @@ def main() -> None:
     graph = conv_vae(SHAPE, CHANNELS, key=jax.random.key(0))
     bits = jax.random.bernoulli(jax.random.key(1), 0.2, (STEPS, BATCH, SHAPE[0] * SHAPE[1]))
     x, task = bits.astype(jnp.float32), lambda x: ({"x": x}, None)
-    runs = {YARDSTICK: backpropagation(graph, vae_objective, (x,))}
+    runs = {YARDSTICK: backpropagation(conv_vae_parameters(graph), conv_vae_loss, x)}
     runs |= {name: training(graph, make_estimator(name), task, x) for name in METHODS}
     hnca = make_estimator("hnca")
     runs["hnca, variance measured"] = training(graph, hnca, task, x, with_variance=True)

@@ -28,12 +28,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from ..credit import Credit
+from ..credit import Assigned, Credit
 from ..graph import Graph, Sample
 from ..units import at_least_single
 from .base import (
     AbstractEstimator,
-    Assigned,
     Values,
     bernoulli_nodes,
     downstream_value,

@@ -24,11 +24,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from ..credit import Credit
+from ..credit import Assigned, Credit
 from ..graph import Graph, Node, Sample
 from .base import (
     AbstractEstimator,
-    Assigned,
     Values,
     downstream_value,
     reinforced,

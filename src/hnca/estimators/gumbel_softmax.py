@@ -27,10 +27,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from ..credit import Credit
+from ..credit import Assigned, Credit
 from ..graph import Graph, Node, Sample
 from ..units import at_least_single
-from .base import AbstractEstimator, Assigned, Values, required
+from .base import AbstractEstimator, Values, required
 from .relaxed import (
     Weights,
     backpropagated,

@@ -10,9 +10,9 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from ..baselines import AbstractBaseline, NoBaseline, View
 from ..counterfactual import Counterfactuals, Table
-from ..credit import Credit
+from ..credit import Assigned, Credit
 from ..graph import AbstractComponent, Graph, Node, Sample
-from .base import AbstractEstimator, Assigned, Values, total
+from .base import AbstractEstimator, Values, total
 
 
 class Route(NamedTuple):

@@ -4,8 +4,9 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from ..baselines import AbstractBaseline
 from ..counterfactual import Counterfactuals
+from ..credit import Assigned
 from ..graph import Graph, Sample
-from .base import AbstractEstimator, Assigned, Values
+from .base import AbstractEstimator, Values
 from .hnca import HNCA
 
 

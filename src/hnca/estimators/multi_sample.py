@@ -18,12 +18,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from ..credit import Credit
+from ..credit import Assigned, Credit
 from ..graph import Graph, Sample
 from ..objective import LogProb
 from ..validation import quoted
 from ..weights import Weighted, scaled
-from .base import AbstractEstimator, Assigned, Values, reinforced, required
+from .base import AbstractEstimator, Values, reinforced, required
 from .objectives import AbstractObjective, MultiSampleBound, all_log_weights
 
 Logs = Float[Array, "B samples"]

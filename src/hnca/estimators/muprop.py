@@ -19,8 +19,9 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from ..credit import Assigned
 from ..graph import Graph, Node, Sample
-from .base import AbstractEstimator, Assigned, Values, reinforced, total
+from .base import AbstractEstimator, Values, reinforced, total
 from .relaxed import expansion, linear_credit
 
 

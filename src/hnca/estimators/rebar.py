@@ -37,10 +37,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from ..credit import Credit
+from ..credit import Assigned, Credit
 from ..graph import Graph, Node, Sample
 from ..units import at_least_single
-from .base import AbstractEstimator, Assigned, Values, reinforced, required, total
+from .base import AbstractEstimator, Values, reinforced, required, total
 from .relaxed import Weights, check_temperature, concrete, downstream_at, gumbel_given, log_policy
 
 

@@ -3,9 +3,9 @@
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from ..baselines import AbstractBaseline, NoBaseline, View
-from ..credit import Credit
+from ..credit import Assigned, Credit
 from ..graph import Graph, Sample
-from .base import AbstractEstimator, Assigned, Values, reinforced, total
+from .base import AbstractEstimator, Values, reinforced, total
 
 
 class Reinforce(AbstractEstimator):

@@ -17,8 +17,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from ..credit import Assigned
 from ..graph import Graph, Node, Sample
-from .base import AbstractEstimator, Assigned, Values
+from .base import AbstractEstimator, Values
 from .relaxed import backpropagated, log_policy, mean
 
 

@@ -106,7 +106,7 @@ def _partitioned(*arrays: Array) -> list[Array]:
     """Of a batch that is spread over devices, each does its part."""
     *columns, weight, sign = arrays
     tables = [jax.ShapeDtypeStruct(sign.shape, sign.dtype)] * (len(columns) - 1)
-    return jax.ffi.ffi_call(TARGETS[len(tables) - 1], tables)(*columns, weight, sign)
+    return list(jax.ffi.ffi_call(TARGETS[len(tables) - 1], tables)(*columns, weight, sign))
 
 
 def _partition(mesh, arrays, tables):

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ..errors import UserError
+from ..errors import UsageError, UserError
 from ..experiments import EXPERIMENTS, AbstractExperiment, experiment_class, is_file_task
 from ..settings import Flag
 from .train import first_sentence
-from .usage import UsageError, menu, parse_given
+from .usage import menu, parse_given
 
 if TYPE_CHECKING:
     from ..training.evaluation import TrainedRun
