@@ -219,7 +219,8 @@ class Learned(AbstractBaseline):
             raise ValueError("Learned draws its first weights: pass key= to init")
         hidden, zero = Affine(node.layer.inputs, self.features, key=key), jnp.zeros(())
         network = Network(hidden, jnp.zeros(self.features))
-        return Fit(network, self.optimizer.init(network), jnp.zeros((), int), zero, zero, zero)
+        opt_state = self.optimizer.init(network)  # pyright: ignore[reportArgumentType]
+        return Fit(network, opt_state, jnp.zeros((), int), zero, zero, zero)
 
     def value(
         self, state: PyTree, view: View, components: Sequence[AbstractComponent]
