@@ -363,6 +363,7 @@ def test_names_do_not_tell_what_all_grids_share():
 @pytest.mark.parametrize("kind", EXPERIMENTS.values())
 def test_every_setting_of_its_own_makes_another_name(kind):
     values = {"estimator": "reinforce", "optimizer": "sgd", "learning_rate": 1e-4 + 1e-18}
+    values |= {"schedule": "cosine", "clip": 4.0, "kl_start": 4.0}
     values |= {"units": (7,)} if kind is VAE else {}
     values |= {"channels": (7,), "kernel": 5} if kind is ConvVAE else {}
     values |= dict.fromkeys(("prune_children", "downstream_only"), False)
