@@ -115,7 +115,7 @@ def generative(vae: Graph) -> Graph:
     from the prior down to the data. `generative(vae).sample(key)["x"]` is a dream."""
     parts = [part for part in vae.objective if isinstance(part, LogProb)]
     node = {part.name: part.of for part in parts}  # of tied parts, the names of the nodes are tied
-    place = lambda part: node.get(part.owner, part.layer)
+    place = lambda part: node.get(part.owner or "", part.layer)
     return Graph([Node(part.of, place(part), part.given) for part in parts])
 
 
