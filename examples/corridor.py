@@ -71,10 +71,10 @@ def returns(estimator: hnca.AbstractEstimator, steps: int, key) -> jax.Array:
         graph, opt_state, state = carry
         sample, rewards = play(graph, key)
         estimate, state = estimator(graph, sample, state, reward=rewards)
-        updates, opt_state = optimizer.update(estimate.grads, opt_state)  # pyright: ignore
+        updates, opt_state = optimizer.update(eqx.filter(estimate.grads, eqx.is_array), opt_state)
         return (eqx.apply_updates(graph, updates), opt_state, state), estimate.value.mean()
 
-    carry = graph, optimizer.init(graph), estimator.init(graph)  # pyright: ignore
+    carry = graph, optimizer.init(eqx.filter(graph, eqx.is_array)), estimator.init(graph)
     return jax.lax.scan(step, carry, jax.random.split(key, steps))[1]
 
 

@@ -58,7 +58,7 @@ def remembered(name: str, passes: int, length: int, steps: int) -> list[float]:
 
 def main() -> None:
     """Trains every method on every length, and draws what they remember."""
-    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser = argparse.ArgumentParser()
     parser.add_argument("--out", default="memory.png", help="the figure")
     parser.add_argument("--steps", type=int, default=2000, help="of training")
     parser.add_argument("--lengths", type=int, nargs="+", default=[5, 10, 20])

@@ -130,7 +130,10 @@ def generative(vae: Graph) -> Graph:
     from the prior down to the data. `generative(vae).sample(key)["x"]` is a dream."""
     parts = [part for part in vae.objective if isinstance(part, LogProb)]
     node = {part.name: part.of for part in parts}  # of tied parts, the names of the nodes are tied
-    place = lambda part: node.get(str(part.owner), part.layer)
+
+    def place(part: LogProb) -> AbstractLayer | str:
+        return node.get(part.owner or "", part.layer)
+
     return Graph([Node(part.of, place(part), part.given) for part in parts])
 
 
