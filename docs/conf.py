@@ -66,7 +66,9 @@ nb_merge_streams = True
 
 def setup(app) -> None:
     """Makes what is made from the code, and what Sphinx needs to show it."""
+    # what is other than at the last build makes all pages anew
     app.add_config_value("source", source, "env")
+    app.add_config_value("tools", "".join(p.read_text() for p in sorted(HERE.glob("*.py"))), "env")
     generate.write_all(HERE)
     mathml.setup(app)
     console.setup(app)
