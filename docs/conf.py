@@ -36,7 +36,6 @@ exclude_patterns = ["_build", "_generated", "quick/report", "quick/runs", "resul
 default_role = "py:obj"  # of `name` in a docstring: a link, where there is something to link to
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
-nitpick_ignore: list = []
 
 html_theme = "furo"
 html_title = "hnca"
@@ -58,7 +57,7 @@ autodoc_class_signature = "mixed"
 source = generate.fingerprint()
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE / "_build" / "executed" / source)
-nb_execution_timeout = 120
+nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_ipywidgets_js: dict = {}
@@ -67,9 +66,12 @@ nb_merge_streams = True
 
 def setup(app) -> None:
     """Makes what is made from the code, and what Sphinx needs to show it."""
+    # what is other than at the last build makes all pages anew
     app.add_config_value("source", source, "env")
+    app.add_config_value("tools", "".join(p.read_text() for p in sorted(HERE.glob("*.py"))), "env")
     generate.write_all(HERE)
     mathml.setup(app)
     console.setup(app)
     app.connect("autodoc-process-docstring", generate.literal_blocks)
+    app.connect("autodoc-process-signature", generate.short_signature)
     app.connect("autodoc-skip-member", generate.skip_member)

@@ -41,9 +41,8 @@ class Console(SphinxDirective):
         files = [HERE.parent / name for name in listed("files")]
         for path in files:
             self.env.note_dependency(str(path))
-        text = _printed(blocks, files, listed("keeps"), Path(self.config.nb_execution_cache_path))[
-            mine
-        ]
+        cache = Path(self.config.nb_execution_cache_path)
+        text = _printed(blocks, files, listed("keeps"), cache)[mine]
         block = nodes.literal_block(text, text, language="console")
         self.set_source_info(block)
         return [block]

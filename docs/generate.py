@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import json
 import os
+import re
 import tomllib
 from contextlib import redirect_stdout, suppress
 from importlib import import_module
@@ -194,6 +195,22 @@ def literal_blocks(app, what, name, obj, options, lines: list[str]) -> None:
         starts = lines[i].startswith("    ") and not lines[i - 1].strip()
         if starts and i > 1 and not lines[i - 2].startswith("    ") and ">>>" not in lines[i]:
             lines[i:i] = ["::", ""]
+
+
+# The types that jaxtyping spells out, by the names that the source has for them.
+ALIASES = {
+    r"~?[\w.]*Array \| ~?[\w.]*ndarray \| ~?[\w.]*bool \| ~?[\w.]*number"
+    r" \| bool \| int \| float \| complex": "ArrayLike",
+    r"~?[\w.]*Key\[[^]]*\] \| ~?[\w.]*UInt32\[[^]]*\] \| ~?[\w.]*UInt32\[[^]]*\]": "PRNGKeyArray",
+    r"jaxlib\._jax\.Array": "Array",
+}
+
+
+def short_signature(app, what, name, obj, options, arguments, returned) -> tuple:
+    """The signature with the aliases of the source."""
+    for long, short in ALIASES.items():
+        arguments, returned = (text and re.sub(long, short, text) for text in (arguments, returned))
+    return arguments, returned
 
 
 def skip_member(app, what, name, obj, skip, options) -> bool | None:

@@ -10,11 +10,10 @@ GAP = "…"  # stands for what is known only when it happens
 
 
 class Refusal(NamedTuple):
-    """A message, and the file and function that it comes from."""
+    """A message, and the file that it comes from."""
 
     message: str
     file: str
-    where: str
 
 
 def refusals(source: Path) -> list[Refusal]:
@@ -22,22 +21,23 @@ def refusals(source: Path) -> list[Refusal]:
     found = []
     for path in sorted(source.rglob("*.py")):
         tree = ast.parse(path.read_text())
-        for where, function in _functions(tree):
+        for function in _functions(tree):
             texts = _texts(function)
             for call in _calls(function):
                 message = _template(call.args[0], texts).strip()
                 if len(message.replace(GAP, "").split()) > 1:
-                    found.append(Refusal(message, path.relative_to(source).as_posix(), where))
+                    found.append(Refusal(message, path.relative_to(source).as_posix()))
     return list(dict.fromkeys(found))
 
 
-def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
+def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
+    """Functions and methods; what is inside of one belongs to it."""
     for node in ast.iter_child_nodes(tree):
         match node:
-            case ast.ClassDef(name=name):
-                yield from _functions(node, f"{prefix}{name}.")
-            case ast.FunctionDef(name=name):
-                yield f"{prefix}{name}", node
+            case ast.ClassDef():
+                yield from _functions(node)
+            case ast.FunctionDef():
+                yield node
 
 
 def _calls(function: ast.AST) -> Iterator[ast.Call]:
