@@ -35,7 +35,7 @@ class NativeKernel(BuildHookInterface):
         """Before the files of the wheel are gathered."""
         if self.target_name != "wheel":
             return
-        library = Path(self.root) / FOLDER / "libhnca.so"
+        library = Path(self.root) / FOLDER / "libhnca.kernel"
         trouble = self._compile(library.with_name("bernoulli.cc"), library)
         if trouble:
             library.unlink(missing_ok=True)

@@ -64,6 +64,7 @@ RESAMPLED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [

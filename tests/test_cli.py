@@ -160,8 +160,11 @@ def test_wrong_input_gets_one_line(capfd, stripes, arguments, message):
         (["info"], ["jaxlib", "devices", "kernel", "cache"]),
         (["--help"], ["hnca demo", "train", "data"]),
         (["train", "--help"], ["bandit", "conv-bandit", "--preset quick"]),
-        (["train", "bandit", "--help"], ["--layers INT", "One of hnca, hnca+baseline, reinforce,"]),
-        (["train", "vae", "--help"], ["loo-independent, disarm, arm, straight-through"]),
+        (
+            ["train", "bandit", "--help"],
+            ["--layers INT", "hnca, hnca+baseline, hnca+learned,"],
+        ),
+        (["train", "vae", "--help"], ["loo-independent, disarm, arm, double-cv"]),
         (["sweep", "--help"], ["[settings]", "[[grid]]"]),
         (["data", "--help"], ["HNCA_CACHE_DIR"]),
     ],

@@ -45,7 +45,14 @@ DRAWING = [  # samples of their own
 ]
 OF_LIKELIHOOD = ["vimco", "importance-em"]  # another objective: tests/test_multi_sample.py
 OF_ANYTHING = [name for name in METHODS if name not in OF_LIKELIHOOD]
+QUICK = ["hnca", "hnca+baseline", "hnca+loo", "reinforce", "loo", "disarm", "muprop", "rebar"]
 BERNOULLI_ONLY = ["disarm", "arm"]
+
+
+def some_quick(names: list[str]) -> list:
+    """All methods, of which a change need not wait for all."""
+    slow = lambda name: pytest.param(name, marks=pytest.mark.slow)
+    return [name if name in QUICK else slow(name) for name in names]
 
 
 def tiny() -> Case:
@@ -218,7 +225,7 @@ def test_z_scores_can_fail():
     assert largest_z("straight-through") > 5
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", some_quick(METHODS))
 def test_jit_vmap_and_pytree_state(name):
     case, estimator = tiny(), make_estimator(name)
     state = estimator.init(case.graph, key=KEY)
@@ -237,7 +244,9 @@ def test_jit_vmap_and_pytree_state(name):
     assert jax.tree.structure(one_by_one[0][3]) == jax.tree.structure(state)
 
 
-@pytest.mark.parametrize("name", [name for name in OF_ANYTHING if name != "local-expectation"])
+@pytest.mark.parametrize(
+    "name", some_quick([name for name in OF_ANYTHING if name != "local-expectation"])
+)
 def test_linear_in_the_weights_of_components(name):
     """So an estimate that is unbiased without weights is so with any, for every example alone.
     The samples that a method draws depend on the key, not on the weights."""
@@ -285,7 +294,7 @@ def test_the_weight_of_an_example_multiplies_its_credit(name):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", some_quick(METHODS))
 def test_one_trace_per_shape(name):
     case, estimator, traces = tiny(), make_estimator(name), []
 
@@ -301,7 +310,7 @@ def test_one_trace_per_shape(name):
     assert len(traces) == 1
 
 
-@pytest.mark.parametrize("name", OF_ANYTHING)
+@pytest.mark.parametrize("name", some_quick(OF_ANYTHING))
 def test_a_constant_objective_gives_no_credit_on_average(name):
     k = keys()
     graph = Graph(
@@ -317,7 +326,7 @@ def test_a_constant_objective_gives_no_credit_on_average(name):
         assert np.all(np.abs(np.mean(credit, axis=0)) <= 5 * error + 1e-12)
 
 
-@pytest.mark.parametrize("name", OF_ANYTHING)
+@pytest.mark.parametrize("name", some_quick(OF_ANYTHING))
 def test_no_credit_from_what_a_layer_cannot_reach(name):
     k = keys()
     graph = Graph(
@@ -335,7 +344,7 @@ def test_no_credit_from_what_a_layer_cannot_reach(name):
     assert np.any(credit["h"] != 0)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", some_quick(METHODS))
 def test_refusals(name):
     estimator = make_estimator(name)
     policy, (latents, context) = bandit(1).graph, categorical_hidden()

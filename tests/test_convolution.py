@@ -152,6 +152,7 @@ def test_unbiased():
     check_unbiased(tiny_vae(), {name: ESTIMATORS[name] for name in ("reinforce", "hnca")})
 
 
+@pytest.mark.slow
 def test_gradient_variance_is_that_of_per_example_gradients():
     case, estimator = tiny_vae(), hnca.HNCA()
     sample = case.graph.sample(KEY, x=bits(6, 16))

@@ -321,7 +321,7 @@ def test_show(tmp_path, monkeypatch, capsys):
         assert data.startswith(b"\x89PNG\r\n\x1a\n")
         sizes.append(struct.unpack(">II", data[16:24]))
     assert sizes[0][0] > sizes[1][0] > 50
-    with pytest.raises(UserError, match=r"--columns must be at least 1, not 0"):
+    with pytest.raises(UserError, match=r"--columns must be from 1 to 500, not 0"):
         main(["show", "mine", "--columns", "0"])
     with pytest.raises(FileNotFoundError, match=r"no/such/"):
         draw_examples(load("mine"), Path("no/such/place.png"))

@@ -74,6 +74,7 @@ def test_a_cpu_is_divided_into_its_cores_at_most(monkeypatch):
     assert asked == {"jax_num_cpu_devices": os.cpu_count()}
 
 
+@pytest.mark.slow
 def test_a_spread_run_equals_that_of_one_device(tmp_path):
     """One test, for the sake of its processes: one that trains on two devices and on one, and two
     that train together, go on, and fail."""
@@ -132,6 +133,7 @@ def images(words, task, devices):
     return tuple(found)
 
 
+@pytest.mark.slow
 def test_one_process_is_told_to_stop_and_all_do(tmp_path, stripes, environment):
     settings = ["--dataset", stripes, "--epochs", 400, "--out", tmp_path, "--batch-size", 24]
     settings += ["--estimator", "reinforce"]
@@ -144,6 +146,7 @@ def test_one_process_is_told_to_stop_and_all_do(tmp_path, stripes, environment):
     assert 2 <= lines(metrics) < 400
 
 
+@pytest.mark.slow
 def test_processes_that_were_given_different_runs_do_not_wait(tmp_path, stripes, environment):
     """Not for each other, nor for JAX to end them."""
     command = ["-m", "hnca", *TRAIN, "--dataset", stripes, "--out", tmp_path, "--seeds", 0]

@@ -135,6 +135,7 @@ def test_importance_em_comes_to_maximum_likelihood():
     assert bias(2) > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [hnca.Vimco(3), hnca.ImportanceEM(3)])
 def test_by_the_front_door(estimator):
     """The call is the assignment above, to samples that it draws; its value is the bound's."""

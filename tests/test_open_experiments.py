@@ -41,6 +41,7 @@ def test_the_examples_are_short(example):
     assert (EXAMPLES / example).read_text().count("\n") < 80
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_a_run_of_ones_own_ends_in_the_same_bits(tmp_path, environment):
     def start(out):
         settings = [*SMALL, "--examples", "40", "--epochs", "60", "--out", str(out)]
@@ -61,6 +62,7 @@ def test_killed_and_resumed_a_run_of_ones_own_ends_in_the_same_bits(tmp_path, en
     assert outcome(out) == outcome(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_a_plan_of_ones_own_experiments_and_its_report(tmp_path, capsys, environment):
     """Workers import the file; evaluating asks for its name; the report imports nothing."""
     plan, out = tmp_path / "mine.toml", tmp_path / "runs"

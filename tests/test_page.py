@@ -133,6 +133,7 @@ def test_values_are_read_by_pointer_and_by_keyboard(opened):
     assert values(opened).text.splitlines()[0] == "epoch 15"
 
 
+@pytest.mark.slow
 def test_curves_by_time(opened):
     Select(opened.find_element(By.ID, "across")).select_by_visible_text("seconds")
     chart = opened.find_element(By.ID, "chart")

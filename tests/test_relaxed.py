@@ -193,6 +193,7 @@ def spread(estimator, graph, sample, state) -> float:
     return float(sum(np.var(estimate.credit[name], axis=0).sum() for name in graph.node_names))
 
 
+@pytest.mark.slow
 def test_control_variates_lower_the_variance():
     """Each against the method that it is a control variate of."""
     graph, context = elbo(2)
@@ -228,6 +229,7 @@ def test_control_variates_learn(estimator):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_relax_starts_as_rebar():
     graph, context = mixed_codings()
     sample = graph.sample(KEY, **context)

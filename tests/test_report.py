@@ -22,7 +22,7 @@ from hnca.lab.experiments import VAE, Bandit, ConvBandit
 from hnca.lab.report import attention, find_runs, read_runs, write_report
 from hnca.lab.report.figures import draw_figure, drawings
 from hnca.lab.report.groups import Interval, interval, panels_of
-from hnca.lab.report.labels import COLORS
+from hnca.lab.report.labels import COLORS, DASHES
 from hnca.lab.report.page import POINTS, curves_data
 from hnca.lab.report.paper import compare_bounds, published_bounds
 from hnca.lab.report.tables import bounds_table, final_tables, runs_table, spreadsheet
@@ -606,8 +606,10 @@ LAB = [[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0
 
 @pytest.mark.parametrize("sight", SIGHT)
 def test_colours_tell_apart(sight):
+    """Those that are different, that is: families share one, and have dashes."""
     assert set(REGISTRY) <= set(COLORS)
-    hexes = [[int(each[i : i + 2], 16) / 255 for i in (1, 3, 5)] for each in COLORS.values()]
+    assert max(list(COLORS.values()).count(each) for each in COLORS.values()) <= len(DASHES)
+    hexes = [[int(each[i : i + 2], 16) / 255 for i in (1, 3, 5)] for each in set(COLORS.values())]
     linear = ((np.array(hexes) + 0.055) / 1.055) ** 2.4
     seen = np.clip(linear @ np.array(SIGHT[sight]).T, 0, 1)
     lab = np.cbrt(seen @ np.array(LMS).T) @ np.array(LAB).T

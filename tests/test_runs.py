@@ -285,13 +285,15 @@ def test_the_steps_of_an_older_checkpoint_are_counted(finished, other, tmp_path)
         run(tmp_path)
 
 
-def test_a_run_may_get_a_setting_that_is_off(finished):
-    """In a later version of the software, its checkpoints are still its own."""
+def test_a_run_may_get_a_setting(finished):
+    """In a later version of the software, its checkpoints are still its own; another's are not."""
     config = RunDirectory(finished[0]).read_config()
-    later = config | {"settings": config["settings"] | {"later": None}}
+    later = config | {"settings": config["settings"] | {"later": 3}}
     [one], [two] = (Ledger(each).add_all([{"epoch": 1, "step": 4}]) for each in (config, later))
     assert one == two
-    assert one.run != Ledger(config | {"task": "vae"}).add({"epoch": 1, "step": 4}).run
+    other = {name: value for name, value in config.items() if name != "identity"}
+    assert one.run == Ledger(other).add({"epoch": 1, "step": 4}).run
+    assert one.run != Ledger(other | {"task": "vae"}).add({"epoch": 1, "step": 4}).run
 
 
 def test_an_empty_summary_is_refused_before_training(finished, tmp_path):

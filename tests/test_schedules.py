@@ -81,6 +81,7 @@ def test_weights_of_the_kl_terms():
             np.testing.assert_allclose(found, weight, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_everything_at_once_survives_a_kill(tmp_path):
     """A schedule, a learned baseline, KL warm-up: the same bits as if nothing had happened."""
     run(tmp_path / "whole", SMALL)

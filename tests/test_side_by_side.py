@@ -76,6 +76,7 @@ class Stages(Quiet):
         self.stages.append((done, steps // 4))  # a run has 4 steps
 
 
+@pytest.mark.slow
 def test_those_behind_catch_up_first(tmp_path, no_curves):
     """From runs that were left, alone, after no, one and two epochs."""
     for seed, epoch in ((1, 1), (7, 2)):

@@ -832,6 +832,7 @@ def cached(environment, monkeypatch):  # noqa: F811
         monkeypatch.setenv(name, value)
 
 
+@pytest.mark.slow
 def test_interrupted_a_sweep_goes_on(tmp_path, plan, environment, cached, capfd):  # noqa: F811
     """Of an experiment of one's own: workers have to import its file themselves."""
     out, own = tmp_path / "out", Path(plan(epochs=100_000))

@@ -35,6 +35,7 @@ def engine(request, cached, monkeypatch):  # noqa: F811
     engine.close(at_once=True)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # by Ray, which then calls exec
 @pytest.mark.skipif(not LOCKS.exists(), reason="this system does not tell who has a lock")
 def test_a_killed_worker_costs_nothing(tmp_path, stripes, engine):  # noqa: F811

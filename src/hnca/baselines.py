@@ -17,7 +17,12 @@ from .units import Affine, at_least_single
 
 class View:
     """What the baseline of a node may see of a sample: all that does not descend from the node.
-    What the node and its descendants did is not in it."""
+    What the node and its descendants did is not in it.
+
+    >>> view = hnca.View(graph, graph["h1"], sample, key)
+    >>> view.parents.shape, list(view.context)
+    ((5, 6), ['x'])
+    """
 
     def __init__(self, graph: Graph, node: Node, sample: Sample, key: PRNGKeyArray | None = None):
         self.graph, self.node, self._sample, self._key = graph, node, sample, key
@@ -122,10 +127,10 @@ class MovingAverage(AbstractBaseline):
     """Exponential moving average of the signal's batch mean, from 0, updated after use. A mean
     that is not finite is passed over: one NaN would stay in the average for good.
 
-    >>> baseline = hnca.MovingAverage(0.9)
-    >>> state = baseline.update(baseline.init(), jnp.ones(5))
-    >>> round(float(baseline.value(state)), 3)
-    0.1
+    >>> estimator = hnca.Reinforce(hnca.MovingAverage(0.9))
+    >>> _, state = estimator(graph, sample, estimator.init(graph))
+    >>> state["h1"].shape  # one number, for each layer
+    ()
     """
 
     decay: int | float = eqx.field(default=0.99, static=True)
@@ -150,7 +155,11 @@ class MovingAverage(AbstractBaseline):
 
 class Resampled(AbstractBaseline):
     """What comes of other draws of the node and of all that descends from it, given the same
-    parents' values: the mean over so many `samples` (leave-one-out)."""
+    parents' values: the mean over so many `samples` (leave-one-out).
+
+    >>> hnca.HNCA(hnca.Resampled(samples=2)).needs_objective  # it asks for other samples
+    True
+    """
 
     samples: int = eqx.field(default=1, static=True)
     needs_objective: ClassVar[bool] = True
@@ -207,6 +216,9 @@ class Learned(AbstractBaseline):
     2014): sigma^2 is the moving average of the squares of what was left of the signal in batches
     before, summed over the node's routes. The estimate for each layer is then unbiased but for a
     positive factor, which the sample has no part in: not the gradient itself.
+
+    >>> estimator = hnca.HNCA(hnca.Learned(features=8))
+    >>> estimate, state = estimator(graph, sample, estimator.init(graph, key=key))
     """
 
     features: int = eqx.field(default=16, static=True)

@@ -43,7 +43,8 @@ WARM_UP = 600  # samples before anything is measured, for methods with a state
 ENUMERATED = 2**12  # configurations of all units together
 DIRECTIONS = 8  # random ones, along which bias is looked for
 DOUBTFUL = 5.0  # standard errors
-LEAST_ROUNDS = 4
+LEAST_ROUNDS = 4  # whatever the budget
+LEAST_METHODS = 2
 
 Progress = Callable[[float, str], None]  # the share of the budget that is used, and what is done
 
@@ -66,6 +67,10 @@ def compare(
     `reward` is a function of a `Sample`, as in `exact_gradient`; one that knows the examples by
     their places in the batch will do with `exact=False`, which enumerates nothing. A method that
     cannot do this graph is listed with its reason.
+
+    >>> found = hnca.compare(graph, ["hnca", "reinforce"], key, x=x, budget=0.1)
+    >>> found.reference
+    'exact, by enumeration'
     """
     arrays = checked_arrays(context, graph.context_names, graph.node_names)
     problem, clock = Problem(graph, arrays, reward, exact), _Clock(budget, progress)
@@ -181,7 +186,7 @@ def _prepared(
     problem: Problem, chosen: dict[str, AbstractEstimator], clock: _Clock, key: PRNGKeyArray
 ) -> tuple[list[_Contender], dict[str, str]]:
     """The yardstick and every method that can do this, compiled; and why the others are left out.
-    Compiling may use half of the budget."""
+    Compiling may use half of the budget, and more for the first two."""
     contenders, left_out = [_Contender(YARDSTICK, None, (), _yardstick(problem))], {}
     contenders[0].trace(problem)
     for number, (name, estimator) in enumerate(chosen.items()):
@@ -195,7 +200,7 @@ def _prepared(
             continue
         contenders.append(contender)
     for number, each in enumerate(contenders):
-        if clock.used > 0.5 and number > 1:
+        if clock.used > 0.5 and number > LEAST_METHODS:
             late = "the budget was used up by compiling the others: raise it"
             left_out |= {each.name: late for each in contenders[number:]}
             return contenders[:number], left_out

@@ -25,7 +25,12 @@ class Row(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Methods side by side. `print` shows a table, and what to make of it."""
+    """Methods side by side. `print` shows a table, and what to make of it.
+
+    >>> found = hnca.compare(graph, ["hnca"], key, x=x, budget=0.1)
+    >>> [row.name for row in found.rows]
+    ['hnca', 'backpropagation']
+    """
 
     rows: tuple[Row, ...]  # the most efficient first, then the yardstick
     left_out: dict[str, str]  # methods that were not measured, and why

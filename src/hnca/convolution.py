@@ -132,6 +132,10 @@ class Convolution(eqx.Module):
     It is computed as matrix products of windows: inside a compiled loop, XLA's own convolutions
     are several times slower on a CPU. Where Bernoulli units with this map have one parent, HNCA's
     tables are fast: their work grows like that of the map, edge by edge.
+
+    >>> map = hnca.Convolution(1, 4, 3, stride=2, padding="same", image=(8, 8), key=key)
+    >>> hnca.Bernoulli(64, 64, logits=map).shape
+    (4, 4, 4)
     """
 
     weight: Float[Array, "kernel kernel channels_in channels_out"]

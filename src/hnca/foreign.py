@@ -15,7 +15,13 @@ ASKS = re.compile(r"\b(key|state|immutable|\w*rng\w*)\b", re.IGNORECASE)  # in a
 class Applied(eqx.Module):
     """A function of parameters and inputs, with its parameters: `logits=Applied(f, parameters)`
     has the logits `f(parameters, x)`, and trains every float array in `parameters`. The way in for
-    linen (`Applied(module.apply, variables)`), for haiku, and for a function of one's own."""
+    linen (`Applied(module.apply, variables)`), for haiku, and for a function of one's own.
+
+    >>> weights = {"w": jnp.ones((2, 6))}
+    >>> map = hnca.Applied(lambda weights, x: weights["w"] @ x, weights)
+    >>> hnca.Node("h", hnca.Bernoulli(6, 2, logits=map), parents=["x"]).layer(x).shape
+    (5, 2)
+    """
 
     parameters: PyTree
     function: Callable = eqx.field(static=True)

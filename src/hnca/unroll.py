@@ -36,6 +36,11 @@ def unroll(step: Step, length: int) -> tuple[list[Node], list[AbstractComponent]
 
     What no step has made, like `h@-1`, the state at the start, is a context array. Discounts and
     masks are weights of components: `weights={"p:y@3": 0.9**3 * is_there[:, 3]}`.
+
+    >>> cell = hnca.Bernoulli(2, 2, key=key)
+    >>> step = lambda t: [hnca.Node(f"h@{t}", cell, parents=[f"h@{t - 1}"])]
+    >>> hnca.Graph(*hnca.unroll(step, 3)).node_names
+    ('h@0', 'h@1', 'h@2')
     """
     if length < 1:
         raise ValueError(f"unroll: needs at least 1 step, not {length}")
@@ -61,7 +66,11 @@ def unroll(step: Step, length: int) -> tuple[list[Node], list[AbstractComponent]
 
 
 def by_time(**arrays: ArrayLike) -> dict[str, Num[Array, "B ..."]]:
-    """The steps of arrays `[B, T, ...]`, each under a name of its own: `x@0`, `x@1`, ..."""
+    """The steps of arrays `[B, T, ...]`, each under a name of its own: `x@0`, `x@1`, ...
+
+    >>> list(hnca.by_time(x=jnp.ones((5, 3, 2))))
+    ['x@0', 'x@1', 'x@2']
+    """
     steps = {}
     for name, given in arrays.items():
         array = jnp.asarray(given)
@@ -73,7 +82,11 @@ def by_time(**arrays: ArrayLike) -> dict[str, Num[Array, "B ..."]]:
 
 
 def over_time(values: Mapping[str, Array], name: str) -> Num[Array, "B T ..."]:
-    """The inverse: what `name` was at the times 0, 1, ..., as one array."""
+    """The inverse: what `name` was at the times 0, 1, ..., as one array.
+
+    >>> hnca.over_time(hnca.by_time(x=jnp.ones((5, 3, 2))), "x").shape
+    (5, 3, 2)
+    """
     found = []
     while f"{name}@{len(found)}" in values:
         found.append(values[f"{name}@{len(found)}"])

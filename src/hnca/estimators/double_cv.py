@@ -38,7 +38,13 @@ from .relaxed import expansion, linear_credit
 
 
 class DoubleCV(AbstractEstimator):
-    """Leave-one-out with two control variates, from derivatives at each sample of a layer."""
+    """Leave-one-out with two control variates, from derivatives at each sample of a layer.
+
+    >>> estimator = hnca.DoubleCV()
+    >>> estimate, _ = estimator(graph, sample, estimator.init(graph, key=key), key=key)
+    >>> estimate.credit["h1"].shape
+    (5, 3)
+    """
 
     samples: int = eqx.field(default=2, static=True)
     unbiased: ClassVar[bool] = True

@@ -43,7 +43,13 @@ from .relaxed import (
 
 
 class GumbelSoftmax(AbstractEstimator):
-    """Gumbel-softmax, the Concrete distribution in place of units. Biased."""
+    """Gumbel-softmax, the Concrete distribution in place of units. Biased.
+
+    >>> estimator = hnca.GumbelSoftmax(temperature=0.5)
+    >>> estimate, _ = estimator(graph, sample, estimator.init(graph, key=key), key=key)
+    >>> estimate.credit["h1"].shape
+    (5, 3)
+    """
 
     temperature: float = eqx.field(default=0.5, static=True)
     unbiased: ClassVar[bool] = False
@@ -97,7 +103,13 @@ class GumbelSoftmax(AbstractEstimator):
 
 class GumbelStraightThrough(AbstractEstimator):
     """Straight-through Gumbel-softmax: backpropagation through the sample, with the derivatives
-    of Concrete variables. Biased."""
+    of Concrete variables. Biased.
+
+    >>> estimator = hnca.GumbelStraightThrough(temperature=0.5)
+    >>> estimate, _ = estimator(graph, sample, estimator.init(graph, key=key), key=key)
+    >>> estimate.credit["h1"].shape
+    (5, 3)
+    """
 
     temperature: float = eqx.field(default=0.5, static=True)
     unbiased: ClassVar[bool] = False

@@ -23,7 +23,13 @@ from .multi_sample import AbstractMultiSample, Logs
 
 
 class ImportanceEM(AbstractMultiSample):
-    """What the network did, weighed by how well it explains the data."""
+    """What the network did, weighed by how well it explains the data.
+
+    >>> estimator = hnca.ImportanceEM()
+    >>> estimate, _ = estimator(graph, sample, estimator.init(graph, key=key), key=key)
+    >>> estimate.credit["h1"].shape
+    (5, 3)
+    """
 
     samples: int = eqx.field(default=5, static=True)
     unbiased: ClassVar[bool] = False

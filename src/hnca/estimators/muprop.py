@@ -26,7 +26,13 @@ from .relaxed import expansion, linear_credit
 
 
 class MuProp(AbstractEstimator):
-    """REINFORCE with a first-order expansion around the mean-field pass as control variate."""
+    """REINFORCE with a first-order expansion around the mean-field pass as control variate.
+
+    >>> estimator = hnca.MuProp()
+    >>> estimate, _ = estimator(graph, sample, estimator.init(graph, key=key), key=key)
+    >>> estimate.credit["h1"].shape
+    (5, 3)
+    """
 
     unbiased: ClassVar[bool] = True
     needs_objective: ClassVar[bool] = True

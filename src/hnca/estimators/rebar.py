@@ -144,7 +144,13 @@ class Scaled(NamedTuple):
 
 class Rebar(AbstractTunedControl):
     """REBAR: REINFORCE with the objective at relaxed values as control variate. `temperature` is
-    where it starts from."""
+    where it starts from.
+
+    >>> estimator = hnca.Rebar(temperature=0.5)
+    >>> estimate, _ = estimator(graph, sample, estimator.init(graph, key=key), key=key)
+    >>> estimate.credit["h1"].shape
+    (5, 3)
+    """
 
     temperature: float = eqx.field(default=0.5, static=True)
     learning_rate: float = eqx.field(default=1e-3, static=True)

@@ -23,7 +23,7 @@ from .rebar import AbstractTunedControl, Scaled
 from .relaxed import Weights, check_temperature, concrete
 
 
-class Network(NamedTuple):
+class ControlNetwork(NamedTuple):
     """One hidden layer, one output."""
 
     hidden: Affine
@@ -37,12 +37,18 @@ class FreeForm(NamedTuple):
     """The control variate of a node."""
 
     scaled: Scaled
-    network: Network
+    network: ControlNetwork
 
 
 class Relax(AbstractTunedControl):
     """RELAX: REINFORCE with a network, and the objective at relaxed values, as control variate.
-    `units` are the network's hidden units; `temperature` is where it starts from."""
+    `units` are the network's hidden units; `temperature` is where it starts from.
+
+    >>> estimator = hnca.Relax()
+    >>> estimate, _ = estimator(graph, sample, estimator.init(graph, key=key), key=key)
+    >>> estimate.credit["h1"].shape
+    (5, 3)
+    """
 
     units: int = eqx.field(default=10, static=True)
     temperature: float = eqx.field(default=0.5, static=True)
@@ -62,11 +68,11 @@ class Relax(AbstractTunedControl):
             for node, each in zip(graph.nodes, keys, strict=True)
         }
 
-    def _network(self, node: Node, key: PRNGKeyArray) -> Network:
+    def _network(self, node: Node, key: PRNGKeyArray) -> ControlNetwork:
         first, second = jax.random.split(key)
         hidden = Affine(node.layer.width + node.layer.inputs, self.units, key=first)
         output = jax.tree.map(jnp.zeros_like, Affine(self.units, 1, key=second))
-        return Network(hidden, output)
+        return ControlNetwork(hidden, output)
 
     def control(
         self, parameters: PyTree, graph: Graph, sample: Sample, node: Node, perturbed: Weights

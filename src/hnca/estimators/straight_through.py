@@ -52,7 +52,13 @@ class StraightThrough(AbstractEstimator):
 
 
 class ReinMax(AbstractEstimator):
-    """ReinMax (Liu et al. 2023): straight-through to second order. Biased, but less."""
+    """ReinMax (Liu et al. 2023): straight-through to second order. Biased, but less.
+
+    >>> estimator = hnca.ReinMax()
+    >>> estimate, _ = estimator(graph, sample, estimator.init(graph, key=key), key=key)
+    >>> estimate.credit["h1"].shape
+    (5, 3)
+    """
 
     unbiased: ClassVar[bool] = False
     needs_objective: ClassVar[bool] = True

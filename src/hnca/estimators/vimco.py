@@ -22,7 +22,13 @@ from .multi_sample import AbstractMultiSample, Logs
 
 
 class Vimco(AbstractMultiSample):
-    """VIMCO: the K-sample bound as objective, with the other samples as each one's baseline."""
+    """VIMCO: the K-sample bound as objective, with the other samples as each one's baseline.
+
+    >>> estimator = hnca.Vimco()
+    >>> estimate, _ = estimator(graph, sample, estimator.init(graph, key=key), key=key)
+    >>> estimate.credit["h1"].shape
+    (5, 3)
+    """
 
     samples: int = eqx.field(default=5, static=True)
     unbiased: ClassVar[bool] = True

@@ -18,7 +18,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import Array, Float
 
 SOURCE = Path(__file__).with_name("bernoulli.cc")
-LIBRARY = SOURCE.with_name("libhnca.so")
+LIBRARY = SOURCE.with_name("libhnca.kernel")
 PURE = "pure JAX"
 TARGETS = "hnca_bernoulli_flip", "hnca_bernoulli_flip_entropy"
 

@@ -97,7 +97,7 @@ class RunDirectory:
             raise UserError(f"{self.path} is no run: it has no config.json") from None
         except ValueError as error:
             raise UserError(f"{self.config} is damaged: {error}") from None
-        kinds = {"task": str, "settings": dict, "data": dict}
+        kinds = {"task": str, "settings": dict, "data": dict | None}
         if not isinstance(config, dict) or not all(
             isinstance(config.get(name), kind) for name, kind in kinds.items()
         ):
@@ -176,7 +176,7 @@ def _digest(config: dict[str, Any]) -> str:
 def _identity(config: dict[str, Any], free: Sequence[str]) -> dict[str, Any]:
     """What must be the same for a run to go on."""
     settings = {name: value for name, value in config["settings"].items() if name not in free}
-    data = config["data"]
+    data = config["data"] or {}
     return {"task": config["task"], "data": (data.get("name"), data.get("fingerprint")), **settings}
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
@@ -64,7 +65,7 @@ def compare_on(
     """Compares methods on a batch of the run's training data, at its parameters."""
     order, step, measure = jax.random.split(jax.random.key(run.experiment.seed), 3)
     chosen = jax.random.permutation(order, count_rows(run.data.train))[: run.experiment.batch_size]
-    rows = jax.tree.map(lambda array: array[np.asarray(chosen)], run.data.train)
+    rows = jax.tree.map(lambda array: jnp.asarray(array)[chosen], run.data.train)
     context, world, _ = run.experiment.step(rows, step)
     return compare(
         run.graph,

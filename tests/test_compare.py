@@ -1,0 +1,155 @@
+"""Comparing methods on one network: what is measured is what it is called."""
+
+import json
+from importlib import import_module
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hnca
+from enumeration import every_sample
+from graphs import Case, bandit, bits, keys, lively
+from hnca.compare import YARDSTICK, Problem, _program
+from hnca.comparison import Row
+from hnca.estimators import make_estimator
+from hnca.lab.cli import main
+from hnca.lab.report.comparison import frontier
+from hnca.tally import Tally, largest_z
+from test_cli import stripes as stripes
+
+KEY = jax.random.key(5)
+
+
+def small() -> Case:
+    """A VAE of three units that can be enumerated."""
+    k = keys()
+    graph = hnca.Graph(
+        [
+            hnca.Node("h1", hnca.Bernoulli(2, 2, key=next(k)), ["x"]),
+            hnca.Node("h2", hnca.Bernoulli(2, 1, key=next(k)), ["h1"]),
+        ],
+        [hnca.LogProb("x", hnca.Bernoulli(3, 2, key=next(k)), ["h1", "h2"]), hnca.Entropy("h1")],
+    )
+    return Case(lively(graph), {"x": bits(1, 2)})
+
+
+def test_tally():
+    random = np.random.default_rng(0)
+    parts = [random.normal(3, 2, (count, 4)) for count in (1, 5, 8)]
+    tally = Tally()
+    for part in parts:
+        tally.add({"a": jnp.asarray(part)})
+    whole = np.concatenate(parts)
+    assert tally.count == 14
+    np.testing.assert_allclose(tally.mean["a"], whole.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(tally.variance("a"), whole.var(0, ddof=1), rtol=1e-12)
+    truth = Tally.exactly({"a": jnp.zeros(4)})
+    scores = np.abs(whole.mean(0)) / (whole.std(0, ddof=1) / 14**0.5)
+    np.testing.assert_allclose(largest_z(tally, truth), scores.max(), rtol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def found() -> hnca.Comparison:
+    case = small()
+    methods = ["hnca", "reinforce", "straight-through", "loo"]
+    with pytest.MonkeyPatch.context() as patch:  # as few samples as there can be, of all methods
+        patch.setattr(import_module("hnca.compare"), "LEAST_METHODS", 4)
+        return hnca.compare(case.graph, methods, KEY, budget=0.01, **case.context)
+
+
+def test_bias_is_exact_where_it_can_be(found):
+    rows = {row.name: row for row in found.rows}
+    assert found.reference == "exact, by enumeration"
+    assert rows["hnca"].bias < 1e-12
+    assert rows["reinforce"].bias < 1e-12
+    assert rows["straight-through"].bias > 0.01
+    assert rows["loo"].bias is None  # it draws samples of its own
+    assert rows["loo"].z < 5
+    assert rows["hnca"].z is None
+
+
+def test_noise_is_the_variance_for_a_fixed_example(found):
+    """Of REINFORCE, by enumeration; 32 samples tell it to a factor."""
+    case = small()
+    sample, _, probability = every_sample(case)
+    estimator = hnca.Reinforce()
+    one = lambda sample: estimator(case.graph, sample, estimator.init(case.graph))[0].grads["h1"]
+    alone = jax.tree.map(lambda leaf: leaf[:, None], sample)
+    grads = jax.vmap(one)(alone).layer.logits
+    flat = np.concatenate([np.reshape(g, (len(g), -1)) for g in (grads.weight, grads.bias)], axis=1)
+    chance = np.ravel(probability)[:, None]
+    exact = (chance * flat**2).sum(0) - (chance * flat).sum(0) ** 2
+    (row,) = [row for row in found.rows if row.name == "reinforce"]
+    assert 0.4 < row.noise["h1"] / exact.mean() < 2.5
+
+
+def test_the_better_method_is_ranked_first(found):
+    names = [row.name for row in found.rows]
+    assert names[-1] == YARDSTICK
+    assert names.index("hnca") < names.index("reinforce")
+    best = max(row.efficiency for row in found.rows if row.unbiased)
+    assert best == 1
+    assert found.advice.startswith("Take ")
+    assert "reinforce's" in found.advice
+    text = str(found)
+    assert all(name in text for name in names)
+    assert json.loads(found.to_json())["advice"] == found.advice
+    (record,) = [record for record in found.records() if record["name"] == "hnca"]
+    assert record["noise/h1"] > 0
+
+
+def test_variance_is_that_of_gradient_variance():
+    case, estimator = small(), make_estimator("reinforce")
+    batch = {"x": bits(6, 2)}
+    problem = Problem(case.graph, batch, None, False)
+    state, each = estimator.init(case.graph), jax.random.split(KEY, 3)
+    _, vectors, variance = jax.jit(_program(problem, estimator))(case.graph, state, each)
+    first, second = jax.random.split(each[0])
+    sample = case.graph.sample(first, **batch)
+    estimate, _ = estimator(case.graph, sample, state, key=second)
+    wanted = hnca.gradient_variance(case.graph, sample, estimate)
+    assert variance.keys() == wanted.keys() == vectors.keys()
+    for name, value in wanted.items():
+        np.testing.assert_allclose(variance[name], value, rtol=1e-10)
+    weight = estimate.grads["h1"].layer.logits.weight
+    np.testing.assert_allclose(vectors["h1"][0][: weight.size], weight.ravel(), rtol=1e-10)
+
+
+def test_what_cannot_do_the_network_is_listed_with_its_reason():
+    case = bandit(1)
+    sizes = {"reward": case.world, "exact": False, "budget": 0.01}
+    found = hnca.compare(case.graph, ["hnca", "loo"], KEY, **sizes, **case.context)
+    assert [row.name for row in found.rows] == ["hnca", YARDSTICK]
+    assert "needs the objective as a function" in found.left_out["loo"]
+    assert "samples of hnca" in found.reference
+    assert found.rows[0].z < 5
+    with pytest.raises(ValueError, match="budget must be above 0"):
+        hnca.compare(case.graph, ["hnca"], KEY, budget=0.0, **case.context)
+
+
+def test_frontier():
+    row = lambda name, time, noise: Row(name, {}, {}, mean_noise=noise, milliseconds=time)
+    rows = [row("a", 2.0, 3.0), row("b", 1.0, 5.0), row("c", 3.0, 4.0), row("d", 4.0, 1.0)]
+    assert [each.name for each in frontier(rows)] == ["b", "a", "d"]
+
+
+def test_the_command_line(tmp_path, stripes, capsys):
+    settings = ["--units", "3", "--dataset", str(stripes), "--batch-size", "8", "--budget", "0.01"]
+    methods = ["--estimators", "hnca+baseline", "reinforce"]
+    with pytest.raises(SystemExit) as leaving:
+        main(["compare", "vae", *settings, *methods, "-o", str(tmp_path / "out")])
+    assert not leaving.value.code
+    said = capsys.readouterr().out
+    assert "Take " in said
+    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".png", ".csv", ".json"}
+    for wrong, message in (
+        (["nothing"], "'nothing' is none of"),
+        (["vae", "--budget", "-1"], "--budget must be above 0"),
+        (["vae", *settings, "--estimators", "hcna"], "unknown estimator 'hcna'"),
+    ):
+        with pytest.raises(SystemExit) as leaving:
+            main(["compare", *wrong])
+        assert leaving.value.code
+        assert message in capsys.readouterr().err
