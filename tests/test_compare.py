@@ -54,8 +54,9 @@ def test_tally():
 def found() -> hnca.Comparison:
     case = small()
     methods = ["hnca", "reinforce", "straight-through", "loo"]
-    with pytest.MonkeyPatch.context() as patch:  # as few samples as there can be, of all methods
+    with pytest.MonkeyPatch.context() as patch:  # 1600 samples of all methods, whatever the time
         patch.setattr(import_module("hnca.compare"), "LEAST_METHODS", 4)
+        patch.setattr(import_module("hnca.compare"), "LEAST_ROUNDS", 200)
         return hnca.compare(case.graph, methods, KEY, budget=0.01, **case.context)
 
 
@@ -71,7 +72,7 @@ def test_bias_is_exact_where_it_can_be(found):
 
 
 def test_noise_is_the_variance_for_a_fixed_example(found):
-    """Of REINFORCE, by enumeration; 32 samples tell it to a factor."""
+    """Of REINFORCE, by enumeration."""
     case = small()
     sample, _, probability = every_sample(case)
     estimator = hnca.Reinforce()
@@ -82,7 +83,7 @@ def test_noise_is_the_variance_for_a_fixed_example(found):
     chance = np.ravel(probability)[:, None]
     exact = (chance * flat**2).sum(0) - (chance * flat).sum(0) ** 2
     (row,) = [row for row in found.rows if row.name == "reinforce"]
-    assert 0.4 < row.noise["h1"] / exact.mean() < 2.5
+    assert 0.8 < row.noise["h1"] / exact.mean() < 1.25
 
 
 def test_the_better_method_is_ranked_first(found):
