@@ -24,7 +24,7 @@ FEW, MANY = (
         phases=[Phase.generate],
         database=None,
     )
-    for examples in (5, 60)
+    for examples in (5, 25)
 )
 
 
