@@ -72,6 +72,7 @@ def wait_for(process: subprocess.Popen, ready) -> None:
         time.sleep(0.001)
 
 
+@pytest.mark.slow
 def test_killed_and_interrupted_a_run_ends_in_the_same_bits(tmp_path, stripes, environment):
     out, metrics = tmp_path / "run", tmp_path / "run" / "metrics.jsonl"
     reference = start(tmp_path / "whole", stripes, environment)

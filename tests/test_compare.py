@@ -136,6 +136,7 @@ def test_frontier():
     assert [each.name for each in frontier(rows)] == ["b", "a", "d"]
 
 
+@pytest.mark.slow
 def test_the_command_line(tmp_path, stripes, capsys):
     settings = ["--units", "3", "--dataset", str(stripes), "--batch-size", "8", "--budget", "0.01"]
     methods = ["--estimators", "hnca+baseline", "reinforce"]

@@ -52,6 +52,7 @@ def assert_same_run(path, other):
             np.testing.assert_allclose(one[name], two[name], rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_seeds_side_by_side_equal_each_alone(tmp_path, no_curves):
     experiment = VAE(units=(3,), epochs=3, batch_size=12, eval_every=2, eval_samples=1)
     reporter = Quiet()
