@@ -23,6 +23,7 @@ from ..files import write_json, write_synced, write_whole
 from .checkpoint import Belonging, misplacement
 
 LOCK = ".lock"
+FREE = ("epochs", "updates", "dataset")  # settings that are no part of a run's identity
 
 
 class Busy(UserError):
@@ -169,7 +170,7 @@ class Ledger:
 
 def _digest(config: dict[str, Any]) -> str:
     """Of what makes the run: no other run has it. Its length and where its data lie do not."""
-    told = _identity(config, free=("epochs", "updates", "dataset"))
+    told = _identity(config, FREE)
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
