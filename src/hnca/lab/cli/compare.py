@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from ..errors import UsageError, UserError
 from ..experiments import EXPERIMENTS, AbstractExperiment, experiment_class, is_file_task
 from ..settings import Flag
-from .train import first_sentence
+from .train import first_sentence, preset_settings
 from .usage import menu, parse_given
 
 if TYPE_CHECKING:
@@ -71,11 +71,7 @@ def _parse(
         return {}, _checked(CompareOptions(**given))
     settings, given = parse_given([kind, *targets], prog, arguments, ABOUT, kind.presets)
     options = _checked(CompareOptions(**given))
-    if options.preset is not None and options.preset not in kind.presets:
-        known = ", ".join(kind.presets) or "none"
-        raise UsageError(f"--preset '{options.preset}': {subject} has {known}")
-    defaults = kind.presets[options.preset] if options.preset else {}
-    return {**defaults, **settings}, options
+    return {**preset_settings(kind, options.preset, subject), **settings}, options
 
 
 def _checked(options: CompareOptions) -> CompareOptions:

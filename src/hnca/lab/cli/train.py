@@ -113,12 +113,21 @@ def parse_settings(
         {"estimator": kind().estimators},
     )
     options = RunOptions(**given)
-    if options.preset is not None and options.preset not in kind.presets:
-        known = ", ".join(kind.presets) or "none"
-        raise UsageError(f"--preset '{options.preset}': {task} has {known}")
+    defaults = preset_settings(kind, options.preset, task)
     _check_seeds(options.seeds, "seed" in settings)
-    defaults = kind.presets[options.preset] if options.preset else {}
     return kind(**{**defaults, **settings}), options, Hardware(**hardware)
+
+
+def preset_settings(
+    kind: type[AbstractExperiment], preset: str | None, task: str
+) -> Mapping[str, Any]:
+    """The settings of a preset, which must be one that the experiment has; none without one."""
+    if preset is None:
+        return {}
+    if preset not in kind.presets:
+        known = ", ".join(kind.presets) or "none"
+        raise UsageError(f"--preset '{preset}': {task} has {known}")
+    return kind.presets[preset]
 
 
 def _check_seeds(seeds: tuple[int, ...] | None, seed_is_given: bool) -> None:
