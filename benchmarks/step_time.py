@@ -127,15 +127,18 @@ def kernel_contenders(outputs: int, units: int, steps: int) -> dict[str, Run]:
     fired = jax.random.bernoulli(k2, 0.5, (BATCH, outputs)).astype(jnp.float32)
     weight = jax.random.uniform(k3, (outputs, units), minval=-0.3, maxval=0.3)
     sign = 1 - 2.0 * jax.random.bernoulli(k4, 0.5, (BATCH, units))
+    trained = jnp.where(jax.random.bernoulli(KEY, 1e-3, weight.shape), 6.0, weight)
+    plain, entropy = {"with_entropy": False}, {"with_entropy": True}
     kernels = {
-        "forward product": lambda logits, fired, w, s: s @ w.T,
-        "table": partial(fast_bernoulli_flip, with_entropy=False),
-        "table and entropy": partial(fast_bernoulli_flip, with_entropy=True),
-        "textbook table": partial(bernoulli_flip, with_entropy=False),
-        "textbook table and entropy": partial(bernoulli_flip, with_entropy=True),
+        "forward product": (lambda logits, fired, w, s: s @ w.T, weight),
+        "table": (partial(fast_bernoulli_flip, **plain), weight),
+        "table and entropy": (partial(fast_bernoulli_flip, **entropy), weight),
+        "table, some weights large": (partial(fast_bernoulli_flip, **plain), trained),
+        "textbook table": (partial(bernoulli_flip, **plain), weight),
+        "textbook table and entropy": (partial(bernoulli_flip, **entropy), weight),
     }
 
-    def looped(kernel) -> Run:
+    def looped(kernel, weight) -> Run:
         def step(weight, _):
             result = kernel(logits, fired, weight, sign)
             nudge = sum(leaf[0, 0] for leaf in jax.tree.leaves(result))
@@ -144,7 +147,7 @@ def kernel_contenders(outputs: int, units: int, steps: int) -> dict[str, Run]:
         loop = jax.jit(lambda weight: jax.lax.scan(step, weight, None, length=steps)[0])
         return lambda: jax.block_until_ready(loop(weight))
 
-    return {name: looped(kernel) for name, kernel in kernels.items()}
+    return {name: looped(*each) for name, each in kernels.items()}
 
 
 def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:

@@ -21,10 +21,10 @@ struct Threads {
 static double entropy(double z) { return std::log1p(std::exp(-std::fabs(z))) + std::fabs(z) / (1 + std::exp(std::fabs(z))); }
 static double softplus(double z) { return std::max(z, 0.0) + std::log1p(std::exp(-std::fabs(z))); }
 
-static void check(const hnca::Instructions& use, int B, int O, int I, bool with_entropy) {
+static void check(const hnca::Instructions& use, int B, int O, int I, float largest, bool with_entropy) {
   // On the heap, to the last byte: what is read or written beyond is found.
   std::mt19937 random(B + O + I);
-  std::uniform_real_distribution<float> logit(-5, 5), size(-4, 4), coin(0, 1);
+  std::uniform_real_distribution<float> logit(-5, 5), size(-largest, largest), coin(0, 1);
   std::vector<float> l(B * O), t(B * O), pull(B * O), slope(B * O), w(O * I), s(B * I);
   std::vector<float> log_prob(B * I), entropies(B * I);
   for (int k = 0; k < B * O; k++) {
@@ -33,7 +33,7 @@ static void check(const hnca::Instructions& use, int B, int O, int I, bool with_
   }
   for (auto& x : w) x = size(random);
   for (auto& x : s) x = coin(random) < 0.5f ? -1 : 1;
-  hnca::Flip flip{t.data(), pull.data(), with_entropy ? slope.data() : nullptr, w.data(), s.data(),
+  hnca::Flip flip{l.data(), t.data(), pull.data(), with_entropy ? slope.data() : nullptr, w.data(), s.data(),
                   log_prob.data(), with_entropy ? entropies.data() : nullptr, B, O, I};
   Threads threads;
   hnca::run(threads, flip, use);
@@ -61,7 +61,7 @@ int main() {
     for (bool with_entropy : {false, true}) {
       auto several = [&] {
         for (auto [B, O, I] : {std::array{1, 1, 1}, {3, 7, 4}, {5, 103, 9}, {67, 65, 33}, {130, 16, 16}})
-          check(use, B, O, I, with_entropy);
+          for (float largest : {4.f, 30.f, 300.f}) check(use, B, O, I, largest, with_entropy);
       };
       std::thread other(several);
       several();

@@ -30,7 +30,6 @@ TANH_LIMIT = 4.0  # on |w|: 27 units of rounding
 TANH_GROUP = 16  # factors of at least 1 - tanh(2) = 0.036 whose product is a normal float32
 SHARE_GROUP = 4  # factors within exp(+-|w|) whose product must be one
 
-Form = Callable[..., list[Array]]
 Flip = list[Float[Array, "B I"]]  # change of sum softplus(l) - s w/2; change of entropy if wanted
 
 
@@ -44,16 +43,11 @@ def bernoulli_flip(
     """Change of sum_o log P(fired_o), and of the outputs' entropy if wanted, when unit i adds
     sign_i weight_oi to logit o."""
     arrays = logits, with_nans(fired, logits), weight, sign
+    pure = partial(_pure_flip, with_entropy)
     if not native.kernel().is_native or weight.dtype != jnp.float32:
-        return _pure_flip([_tanh_form, _share_form, _plain_form], with_entropy, *arrays)
-    beyond = partial(_pure_flip, [_share_form, _plain_form], with_entropy)
-
-    def fast(logits, fired, weight, sign):
-        safe = largest_weight(weight) <= TANH_LIMIT
-        forms = partial(_native_flip, with_entropy), beyond
-        return jax.lax.cond(safe, *forms, logits, fired, weight, sign)
-
-    return jax.lax.platform_dependent(*arrays, cpu=fast, default=beyond)
+        return pure(*arrays)
+    fast = partial(_native_flip, with_entropy)
+    return jax.lax.platform_dependent(*arrays, cpu=fast, default=pure)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -63,29 +57,27 @@ def _native_flip(with_entropy: bool, logits, fired, weight, sign) -> Flip:
 
 @_native_flip.defjvp
 def _native_flip_jvp(with_entropy: bool, primals, tangents):
-    return jax.jvp(partial(_pure_flip, [_tanh_form], with_entropy), primals, tangents)
+    return jax.jvp(partial(_pure_flip, with_entropy), primals, tangents)
 
 
-def _pure_flip(forms: list[Form], with_entropy: bool, logits, fired, weight, sign) -> Flip:
-    """By the first of the forms that is right for these weights, on this platform."""
-    softplus, *entropies = _softplus_flip(forms, with_entropy, logits, weight, sign)
+def _pure_flip(with_entropy: bool, logits, fired, weight, sign) -> Flip:
+    softplus, *entropies = _softplus_flip(with_entropy, logits, weight, sign)
     # The barrier keeps XLA from doing the product again in each fusion that reads it.
     linear = jnp.matmul(fired - 0.5, weight, precision=EXACT)
     linear = jax.lax.optimization_barrier(linear)
     return [sign * linear - softplus, *entropies]
 
 
-def _softplus_flip(forms: list[Form], with_entropy: bool, logits, weight, sign) -> Flip:
-    limits = {_tanh_form: TANH_LIMIT, _share_form: share_limit(weight.dtype)}
-    choices = [partial(form, with_entropy) for form in forms]
+def _softplus_flip(with_entropy: bool, logits, weight, sign) -> Flip:
+    """By the first of the forms that is right for these weights, on this platform."""
+    forms = [partial(form, with_entropy) for form in (_tanh_form, _share_form, _plain_form)]
 
     def fast(logits, weight, sign):
-        size = largest_weight(weight)
-        beyond = [~(size <= limits[form]) for form in forms[:-1]]  # NaN: the last form
-        index = sum(passed.astype(int) for passed in beyond)
-        return jax.lax.switch(index, choices, logits, weight, sign)
+        size, limits = largest_weight(weight), (TANH_LIMIT, share_limit(weight.dtype))
+        index = sum((~(size <= limit)).astype(int) for limit in limits)  # NaN: the last form
+        return jax.lax.switch(index, forms, logits, weight, sign)
 
-    return jax.lax.platform_dependent(logits, weight, sign, cpu=fast, default=choices[-1])
+    return jax.lax.platform_dependent(logits, weight, sign, cpu=fast, default=forms[-1])
 
 
 def share_limit(dtype) -> float:

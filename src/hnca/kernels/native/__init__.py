@@ -1,4 +1,4 @@
-"""The tanh form of `bernoulli.py` for CPUs, in C++ (bernoulli.cc): its call, if it was built.
+"""`bernoulli.py` for CPUs, in C++ (bernoulli.cc): its call, if it was built.
 
 It is compiled when hnca is installed, where there is a compiler (hatch_build.py), and reached
 through XLA's foreign function interface. `HNCA_NATIVE=0` switches it off.
@@ -69,9 +69,9 @@ def bernoulli_flip(
     sign: Float[Array, "B I"],
     with_entropy: bool,
 ) -> list[Float[Array, "B I"]]:
-    """As `kernels.bernoulli_flip`, for |weight| up to `TANH_LIMIT`; `fired` is NaN where a logit
-    is. The transcendental functions of the weights are taken in there, those of the logits here."""
-    columns = [jnp.tanh(logits / 2), fired - 0.5]
+    """As `kernels.bernoulli_flip`; `fired` is NaN where a logit is. The transcendental functions of
+    the weights are taken in there, those of the logits here."""
+    columns = [logits, jnp.tanh(logits / 2), fired - 0.5]
     if with_entropy:
         columns.append(logits * (4 * jax.nn.sigmoid(logits) * jax.nn.sigmoid(-logits)))
     return _call(columns, weight, sign)
@@ -105,7 +105,7 @@ def _call_side_by_side(size, batched, columns, weight, sign):
 def _partitioned(*arrays: Array) -> list[Array]:
     """Of a batch that is spread over devices, each does its part."""
     *columns, weight, sign = arrays
-    tables = [jax.ShapeDtypeStruct(sign.shape, sign.dtype)] * (len(columns) - 1)
+    tables = [jax.ShapeDtypeStruct(sign.shape, sign.dtype)] * (len(columns) - 2)
     return list(jax.ffi.ffi_call(TARGETS[len(tables) - 1], tables)(*columns, weight, sign))
 
 

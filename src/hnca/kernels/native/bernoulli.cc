@@ -1,12 +1,15 @@
-// The tanh form of ../bernoulli.py on a CPU: the same letters, the same factors, in registers.
-//
-// With t = tanh(l/2), T = tanh(w/2), s = +-1, the change of sum_o log P(fired_o) is
+// ../bernoulli.py on a CPU: the same letters, the same factors, in registers. Almost all weights
+// are small, so the tanh form does the work. With t = tanh(l/2), T = tanh(w/2), s = +-1, the change
+// of sum_o log P(fired_o) is
 //
 //     s sum_o (fired_o - 1/2) w_o  -  sum_o log cosh(w_o/2)  -  log prod_o (1 + s t_o T_o)
 //
 // and every factor is taken times s: s + t T is one instruction, and the product's sign is dropped.
 // After each GROUP of factors the exponent is set aside. The entropy's sum of fractions n/f is kept
 // as one fraction N/P of which P is that product: N <- N f + n P, P <- P f.
+//
+// A row of weights of which one is beyond the tanh form's limit is left out there and multiplied in
+// by the share form, or added by the plain form, on its own.
 //
 // A task is one stripe of columns (parent's units) for up to EXAMPLES examples. It takes the weights
 // a few ROWS at a time: tanh(w/2) is computed once, and stays in the first cache for all examples.
@@ -25,11 +28,14 @@
 
 namespace hnca {
 
+constexpr float TANH_LIMIT = 4;    // on |w|, as in ../bernoulli.py
+constexpr float SHARE_LIMIT = 40;  // one factor within exp(+-40) at a time
 constexpr int GROUP = 16;  // factors of at least 1 - tanh(2) = 0.036: their product is normal
 constexpr int ROWS = 64;
 constexpr int EXAMPLES = 64;
 
 struct Flip {
+  const float* logits;   // [B, O]  l
   const float* t;        // [B, O]  tanh(l/2)
   const float* pull;     // [B, O]  fired - 1/2, or NaN
   const float* slope;    // [B, O]  l (1 - t^2), or null: no entropy
@@ -39,6 +45,20 @@ struct Flip {
   float* entropy;        // [B, I], or null
   int64_t batch, outputs, inputs;
 };
+
+// The plain form's functions: see `softplus_change` and `entropy` there.
+inline double log_sigmoid(double x) {
+  return std::min(x, 0.) - std::log1p(std::exp(-std::fabs(x)));
+}
+inline double softplus_change(double logit, double move) {
+  const double rest = log_sigmoid(-logit), moved = log_sigmoid(logit) + move;
+  if (rest == moved) return rest + std::log(2.);
+  return std::max(moved, rest) + std::log1p(std::exp(-std::fabs(moved - rest)));
+}
+inline double entropy(double logit) {
+  const double size = std::fabs(logit), less = std::exp(-size);
+  return std::log1p(less) + size * less / (1 + less);
+}
 
 }  // namespace hnca
 
@@ -133,20 +153,21 @@ void run(Pool& pool, const Flip& flip, const Instructions& use) {
 namespace ffi = xla::ffi;
 using Array = ffi::Buffer<ffi::F32, 2>;
 
-static ffi::Error bernoulli_flip(ffi::ThreadPool pool, Array t, Array pull, Array weight, Array sign,
-                                 ffi::Result<Array> log_prob) {
-  hnca::Flip flip{t.typed_data(), pull.typed_data(), nullptr, weight.typed_data(),
-                  sign.typed_data(), log_prob->typed_data(), nullptr,
+static ffi::Error bernoulli_flip(ffi::ThreadPool pool, Array logits, Array t, Array pull,
+                                 Array weight, Array sign, ffi::Result<Array> log_prob) {
+  hnca::Flip flip{logits.typed_data(), t.typed_data(), pull.typed_data(), nullptr,
+                  weight.typed_data(), sign.typed_data(), log_prob->typed_data(), nullptr,
                   sign.dimensions()[0], weight.dimensions()[0], weight.dimensions()[1]};
   hnca::run(pool, flip, hnca::instructions());
   return ffi::Error::Success();
 }
 
-static ffi::Error bernoulli_flip_entropy(ffi::ThreadPool pool, Array t, Array pull, Array slope,
-                                         Array weight, Array sign, ffi::Result<Array> log_prob,
-                                         ffi::Result<Array> entropy) {
-  hnca::Flip flip{t.typed_data(), pull.typed_data(), slope.typed_data(), weight.typed_data(),
-                  sign.typed_data(), log_prob->typed_data(), entropy->typed_data(),
+static ffi::Error bernoulli_flip_entropy(ffi::ThreadPool pool, Array logits, Array t, Array pull,
+                                         Array slope, Array weight, Array sign,
+                                         ffi::Result<Array> log_prob, ffi::Result<Array> entropy) {
+  hnca::Flip flip{logits.typed_data(), t.typed_data(), pull.typed_data(), slope.typed_data(),
+                  weight.typed_data(), sign.typed_data(), log_prob->typed_data(),
+                  entropy->typed_data(),
                   sign.dimensions()[0], weight.dimensions()[0], weight.dimensions()[1]};
   hnca::run(pool, flip, hnca::instructions());
   return ffi::Error::Success();
@@ -154,12 +175,12 @@ static ffi::Error bernoulli_flip_entropy(ffi::ThreadPool pool, Array t, Array pu
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(hnca_bernoulli_flip, bernoulli_flip,
                               ffi::Ffi::Bind().Ctx<ffi::ThreadPool>()
-                                  .Arg<Array>().Arg<Array>().Arg<Array>().Arg<Array>()
+                                  .Arg<Array>().Arg<Array>().Arg<Array>().Arg<Array>().Arg<Array>()
                                   .Ret<Array>());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(hnca_bernoulli_flip_entropy, bernoulli_flip_entropy,
                               ffi::Ffi::Bind().Ctx<ffi::ThreadPool>()
                                   .Arg<Array>().Arg<Array>().Arg<Array>().Arg<Array>().Arg<Array>()
-                                  .Ret<Array>().Ret<Array>());
+                                  .Arg<Array>().Ret<Array>().Ret<Array>());
 
 extern "C" const char* hnca_instructions() { return hnca::instructions().name; }
 extern "C" const char* hnca_source() { return HNCA_SOURCE; }  // hash of the file it was made from
@@ -174,14 +195,29 @@ constexpr int32_t SIGN_BIT = INT32_MIN;
 typedef float Floats __attribute__((vector_size(4 * LANES)));
 typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
 
+struct Beyond {  // a row with a weight beyond the tanh form's limit
+  int64_t row;
+  Floats weight;
+};
+
 struct Columns {  // of a few rows of weights
   Floats half[ROWS], weight[ROWS], both[ROWS];  // T, w, w T
 };
 
 struct Sum {  // of one example
-  Floats sign, product, linear, moved;
+  Floats sign, product, linear, moved, plain;
   Ints exponent;
 };
+
+static inline Floats magnitude(Floats x) { return (Floats)((Ints)x & ~SIGN_BIT); }
+
+// Whether a lane is beyond a limit; NaN is.
+static inline bool any_beyond(Floats x, float limit) {
+  const Ints within = magnitude(x) <= limit;
+  bool all = true;
+  for (int k = 0; k < LANES; k++) all &= within[k] != 0;
+  return !all;
+}
 
 // x P(x^2) / Q(x^2), the ninth convergent of tanh's continued fraction x/(1 + x^2/(3 + ...)): all
 // terms are positive; the error is 1e-10 at x = 2.
@@ -190,6 +226,17 @@ static inline Floats tanh(Floats x) {
   const Floats p = 34459425.f + y * (4729725.f + y * (135135.f + y * (990.f + y)));
   const Floats q = 34459425.f + y * (16216200.f + y * (945945.f + y * (13860.f + y * 45.f)));
   return x * (p / q);
+}
+
+// e^x for |x| <= 87: 2^k e^r with |r| <= log(2)/2.
+static inline Floats exp(Floats x) {
+  const Floats half = x < 0.f ? Floats{} - 0.5f : Floats{} + 0.5f;
+  const Ints k = __builtin_convertvector(x * 1.44269504f + half, Ints);
+  const Floats whole = __builtin_convertvector(k, Floats);
+  const Floats r = (x - whole * 0.693145752f) - whole * 1.42860677e-6f;
+  const Floats tail = 1.f / 24 + r * (1.f / 120 + r * (1.f / 720 + r * (1.f / 5040)));
+  const Floats series = 1.f + r * (1.f + r * (0.5f + r * (1.f / 6 + r * tail)));
+  return (Floats)((Ints)series + (k << 23));
 }
 
 // The exponent of a normal number is moved from `x`, which becomes a mantissa in [1, 2).
@@ -256,6 +303,86 @@ static inline void multiply(const Flip& flip, const Columns& columns, int64_t ro
   for (int b = 0; b < NB; b++) sums[b].product = product[b], sums[b].linear = linear[b];
 }
 
+// One row of weights, multiplied into the sums of all examples by the share form. With the logit
+// mirrored where s = -1, p and q trade places, and the factor is q + p e^w in both cases.
+template <bool ENTROPY>
+static void share_row(const Flip& flip, int64_t row, Floats weight, int64_t example,
+                      int64_t examples, Sum* sums) {
+  const Floats grown = exp(weight);
+  for (int64_t first = 0; first < examples; first += LANES) {
+    const int lanes = std::min<int64_t>(LANES, examples - first);
+    Floats logit{};
+    const int64_t start = (example + first) * flip.outputs + row;
+    for (int k = 0; k < lanes; k++) logit[k] = flip.logits[start + k * flip.outputs];
+    const Floats size = magnitude(logit), none{};
+    const Ints inside = size <= 87.f;  // beyond, e^-|l| is nothing
+    const Floats less = inside ? exp(inside ? none - size : none) : none;
+    const Floats large = 1.f / (1.f + less), small = less * large;
+    const Floats p = logit > 0.f ? large : small, q = logit > 0.f ? small : large;
+    for (int k = 0; k < lanes; k++) {
+      Sum& sum = sums[first + k];
+      const Ints up = sum.sign > 0.f;
+      const Floats chance = up ? none + p[k] : none + q[k], rest = up ? none + q[k] : none + p[k];
+      const Floats factor = rest + chance * grown;
+      sum.product *= factor;
+      set_exponent_aside(sum.product, sum.exponent);
+      sum.linear += flip.pull[start + k * flip.outputs] * weight;
+      if (ENTROPY) {  // twice z sigmoid(z) - l sigmoid(l), at z = l + w, of the mirrored l
+        const Floats slope = sum.sign * (logit[k] * p[k] * q[k]);
+        sum.moved += 2.f * (chance * weight * grown + slope * (grown - 1.f)) / factor;
+      }
+    }
+  }
+}
+
+// The same in log space: right at any size, and slow.
+template <bool ENTROPY>
+static void plain_row(const Flip& flip, int64_t row, Floats weight, int64_t example,
+                      int64_t examples, Sum* sums) {
+  for (int64_t b = 0; b < examples; b++) {
+    Sum& sum = sums[b];
+    const double logit = flip.logits[(example + b) * flip.outputs + row];
+    for (int k = 0; k < LANES; k++) {
+      const double move = double(sum.sign[k]) * weight[k];
+      sum.plain[k] += softplus_change(logit, move) - move / 2;
+      if (ENTROPY) sum.moved[k] -= 2 * (hnca::entropy(logit + move) - hnca::entropy(logit));
+    }
+    sum.linear += flip.pull[(example + b) * flip.outputs + row] * weight;
+  }
+}
+
+struct Constants {  // of the columns, whatever the example
+  Floats inverse;  // product of 1 / cosh^2(w/2) = 1 - T^2 >= 0.07, of the tanh form's weights
+  Floats shared;   // sum of the share form's weights
+  Ints exponent;
+};
+
+// The weights of some rows, and what they add to the constants. Those beyond the tanh form's limit
+// become zero, which changes nothing, and are listed with their row: their number is returned.
+static inline int prepare(const Flip& flip, int64_t row, int rows, int64_t column, int64_t width,
+                          Columns& columns, Constants& constants, Beyond* beyond) {
+  int count = 0;
+  Floats largest{};
+  for (int o = 0; o < rows; o++) {
+    columns.weight[o] = load(flip.weight + (row + o) * flip.inputs + column, width);
+    const Floats size = magnitude(columns.weight[o]);
+    largest = size <= largest ? largest : size;  // NaN stays
+  }
+  const bool all_small = !any_beyond(largest, TANH_LIMIT);
+  for (int o = 0; o < rows; o++) {
+    if (!all_small && any_beyond(columns.weight[o], TANH_LIMIT)) {
+      beyond[count++] = {row + o, columns.weight[o]};
+      columns.weight[o] = Floats{};
+    }
+    const Floats half = tanh(columns.weight[o] * 0.5f);
+    columns.half[o] = half, columns.both[o] = columns.weight[o] * half;
+    constants.inverse *= 1.f - half * half;
+    if (o % GROUP == GROUP - 1) set_exponent_aside(constants.inverse, constants.exponent);
+  }
+  set_exponent_aside(constants.inverse, constants.exponent);
+  return count;
+}
+
 template <bool ENTROPY, int NB>
 static void stripe_of(const Flip& flip, int64_t column, int64_t example, int64_t examples) {
   const int64_t width = std::min<int64_t>(LANES, flip.inputs - column);
@@ -263,33 +390,36 @@ static void stripe_of(const Flip& flip, int64_t column, int64_t example, int64_t
   Sum sums[EXAMPLES + NB];
   for (int64_t b = 0; b < examples + NB; b++) {
     const int64_t at = (example + std::min(b, examples - 1)) * flip.inputs + column;
-    sums[b] = {load(flip.sign + at, width), one, Floats{}, Floats{}, Ints{}};
+    sums[b] = {load(flip.sign + at, width), one, Floats{}, Floats{}, Floats{}, Ints{}};
   }
   Columns columns;
-  Floats inverse = one;  // product of 1 / cosh^2(w/2) = 1 - T^2 >= 0.07
-  Ints exponent{};
+  Constants constants{one, Floats{}, Ints{}};
+  Beyond beyond[ROWS];
   for (int64_t row = 0; row < flip.outputs; row += ROWS) {
     const int rows = std::min<int64_t>(ROWS, flip.outputs - row);
-    for (int o = 0; o < rows; o++) {
-      const Floats weight = load(flip.weight + (row + o) * flip.inputs + column, width);
-      const Floats half = tanh(weight * 0.5f);
-      columns.half[o] = half, columns.weight[o] = weight, columns.both[o] = weight * half;
-      inverse *= 1.f - half * half;
-      if (o % GROUP == GROUP - 1) set_exponent_aside(inverse, exponent);
-    }
-    set_exponent_aside(inverse, exponent);
+    const int count = prepare(flip, row, rows, column, width, columns, constants, beyond);
     for (int64_t b = 0; b < examples; b += NB) {  // the last block repeats an example
       int64_t block[NB];
       for (int k = 0; k < NB; k++) block[k] = example + std::min(b + k, examples - 1);
       multiply<ENTROPY, NB>(flip, columns, row, rows, block, sums + b);
     }
+    for (int k = 0; k < count; k++) {
+      const Floats weight = beyond[k].weight;
+      if (any_beyond(weight, SHARE_LIMIT)) {
+        plain_row<ENTROPY>(flip, beyond[k].row, weight, example, examples, sums);
+      } else {
+        share_row<ENTROPY>(flip, beyond[k].row, weight, example, examples, sums);
+        constants.shared += weight;
+      }
+    }
   }
-  const Floats log_cosh = log(inverse, exponent) * -0.5f;
+  const Floats log_cosh = log(constants.inverse, constants.exponent) * -0.5f;
   for (int64_t b = 0; b < examples; b++) {
     const Sum& sum = sums[b];
     const Floats change = log(sum.product, sum.exponent) + log_cosh;
     const int64_t at = (example + b) * flip.inputs + column;
-    store(sum.sign * sum.linear - change, flip.log_prob + at, width);
+    const Floats softplus = change - 0.5f * constants.shared + sum.plain;
+    store(sum.sign * sum.linear - softplus, flip.log_prob + at, width);
     if (ENTROPY) store(change - 0.5f * sum.moved, flip.entropy + at, width);
   }
 }
