@@ -86,9 +86,7 @@ def test_its_derivative_is_that_of_the_pure_form():
     logits, fired, weight, sign = arguments(3, 7, 4, 1.0)
     total = lambda flip: lambda w: sum(jnp.sum(table) for table in flip(w))
     by_native = jax.grad(total(lambda w: bernoulli_flip(logits, fired, w, sign, True)))(weight)
-    by_pure = jax.grad(
-        total(lambda w: bernoulli._pure_flip(True, logits, fired, w, sign))
-    )(weight)
+    by_pure = jax.grad(total(lambda w: bernoulli._pure_flip(True, logits, fired, w, sign)))(weight)
     np.testing.assert_allclose(by_native, by_pure, rtol=1e-5, atol=1e-6)
 
 

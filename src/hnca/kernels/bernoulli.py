@@ -14,7 +14,6 @@ leaves the floating-point range. Beyond that, the plain form stays in log space.
 """
 
 import math
-from collections.abc import Callable
 from functools import partial
 
 import jax
