@@ -26,7 +26,7 @@ from backpropagation import make_epoch as make_backpropagation_epoch
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from textbook import TextbookHNCA, bernoulli_flip
+from textbook import HNCAWith, bernoulli_flip
 from timing import Timings, alternate
 
 import hnca
@@ -50,6 +50,7 @@ BRUTE_FORCE = "local-expectation"  # too slow to alternate with the rest
 ESTIMATORS = {name: make_estimator(name) for name in REGISTRY if name != BRUTE_FORCE}
 ONE_SAMPLE = {name: each for name, each in ESTIMATORS.items() if not each.needs_objective}
 BY_DEPTH = {name: ESTIMATORS[name] for name in ("reinforce", "hnca", "loo", "disarm")}
+IN_BARS = {name: ESTIMATORS[name] for name in ("hnca", "hnca+baseline", "disarm")}
 BARS = {  # the most that each ratio may be
     "vae-1: hnca / backpropagation": 1.35,
     "vae-2: hnca / backpropagation": 1.6,
@@ -216,7 +217,7 @@ class Report:
         self.growth: dict[str, dict] = {}
 
     def resume(self) -> None:
-        """Goes on from results that were written before."""
+        """Keeps results that were written before."""
         record = json.loads((self.out / "results.json").read_text())
         self.ratios, self.growth = record["ratios"], record["growth"]
         self.milliseconds = record["milliseconds per step"]
@@ -228,20 +229,31 @@ class Report:
             self._steps(f"vae-{depth}", vae_contenders(units, ESTIMATORS, variance=True))
             self._steps(f"bandit-{depth}", bandit_contenders(units, ONE_SAMPLE))
 
-    def _steps(self, network: str, contenders: dict[str, Run]) -> None:
+    def bars(self) -> None:
+        """The methods of the bars again, among themselves: as in training, a method's arrays are
+        still in the cache when its turn comes."""
+        for depth in (1, 2, 3):
+            timings = self._steps(f"vae-{depth}", vae_contenders([UNITS] * depth, IN_BARS))
+            ratio = timings.ratio("hnca+baseline", "disarm")
+            self.ratios[f"vae-{depth}: hnca+baseline / disarm"] = ratio
+        self._steps("bandit-3", bandit_contenders([UNITS] * 3, {"hnca": ESTIMATORS["hnca"]}))
+
+    def _steps(self, network: str, contenders: dict[str, Run]) -> Timings:
         timings = alternate(contenders, self.rounds, STEPS)
         self.console.print(step_table(f"{network}, batch {BATCH}", timings))
-        self.milliseconds[network] = {name: timings.median(name) for name in timings.rounds}
+        times = {name: timings.median(name) for name in timings.rounds}
+        self.milliseconds[network] = self.milliseconds.get(network, {}) | times
         for name in timings.rounds:
             self.ratios[f"{network}: {name} / {YARDSTICK}"] = timings.ratio(name, YARDSTICK)
-        if "disarm" in timings.rounds:
-            ratio = timings.ratio("hnca+baseline", "disarm")
-            self.ratios[f"{network}: hnca+baseline / disarm"] = ratio
+        return timings
 
     def slow_ways(self) -> None:
         """Textbook tables and brute force. Apart from the rest: their large arrays empty the
         caches for whoever runs next."""
-        slow = {"textbook tables": TextbookHNCA(), BRUTE_FORCE: make_estimator(BRUTE_FORCE)}
+        slow = {
+            "textbook tables": HNCAWith(bernoulli_flip),
+            BRUTE_FORCE: make_estimator(BRUTE_FORCE),
+        }
         for depth in (1, 3):
             contenders = vae_contenders([UNITS] * depth, {"hnca": ESTIMATORS["hnca"]} | slow)
             timings = alternate(contenders, 3, STEPS, warmup=1)
@@ -328,7 +340,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="How long a training step takes.")
     parser.add_argument("--rounds", type=int, default=20, help="alternating runs of each contender")
     parser.add_argument("--out", type=Path, default=HERE, help="directory for results and plots")
-    parts = ["networks", "slow_ways", "tables", "depths", "widths"]
+    parts = ["networks", "bars", "slow_ways", "tables", "depths", "widths"]
     parser.add_argument("--only", choices=parts, help="measure this part again, keep the others")
     arguments = parser.parse_args()
     report = Report(arguments.rounds, arguments.out)

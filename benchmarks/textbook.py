@@ -1,22 +1,27 @@
-"""The other yardstick: tables as the paper prints them, vectorised over `[batch, out, in]`."""
+"""HNCA with other tables: as the paper prints them, vectorised over `[batch, out, in]`; or none."""
 
+from collections.abc import Callable
 from typing import ClassVar
 from unittest import mock
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 import hnca
 
 
-class TextbookHNCA(hnca.AbstractEstimator):
+class HNCAWith(hnca.AbstractEstimator):
     """HNCA, the same but for the tables of its Bernoulli layers."""
 
+    flip: Callable = eqx.field(static=True)
     method: hnca.HNCA
     unbiased: ClassVar[bool] = True
     needs_objective: ClassVar[bool] = False
 
-    def __init__(self):
+    def __init__(self, flip: Callable):
+        """With `flip` in place of `hnca.kernels.bernoulli_flip`."""
+        self.flip = flip
         self.method = hnca.HNCA()
 
     def init(self, graph, *, key=None):
@@ -25,7 +30,7 @@ class TextbookHNCA(hnca.AbstractEstimator):
 
     def assign(self, graph, sample, values, state, key):
         """As HNCA, traced with another kernel."""
-        with mock.patch("hnca.counterfactual.bernoulli_flip", bernoulli_flip):
+        with mock.patch("hnca.counterfactual.bernoulli_flip", self.flip):
             return self.method.assign(graph, sample, values, state, key)
 
 
@@ -37,3 +42,8 @@ def bernoulli_flip(logits, fired, weight, sign, with_entropy):
     entropy = lambda z: jax.nn.softplus(z) - z * jax.nn.sigmoid(z)
     statistics = [log_prob, entropy] if with_entropy else [log_prob]
     return [jnp.sum(f(moved) - f(logits[:, :, None]), axis=1) for f in statistics]
+
+
+def no_flip(logits, fired, weight, sign, with_entropy):
+    """Tables for nothing: zeros."""
+    return [jnp.zeros_like(sign)] * (1 + with_entropy)
