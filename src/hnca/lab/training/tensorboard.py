@@ -3,6 +3,7 @@
 import struct
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -160,13 +161,16 @@ def _pictures(file: Path) -> Iterator[Any]:
 
 
 def read_events(file: Path) -> Iterator[Any]:
-    """The events of a file, up to where its writer was killed, if it was: records of a length, its
-    checksum, so many bytes, and their checksum."""
-    kind, content, place = import_module("tensorboardX.proto.event_pb2").Event, file.read_bytes(), 0
+    """The events of a file, up to where its writer was killed, if it was; what is damaged is
+    passed over. A file is records of a length, its checksum, so many bytes, and their checksum."""
+    kind = import_module("tensorboardX.proto.event_pb2").Event
+    damage = import_module("google.protobuf.message").DecodeError
+    content, place = file.read_bytes(), 0
     while place + 12 <= len(content):
         (length,) = struct.unpack_from("<Q", content, place)
         end = place + 12 + length
         if end + 4 > len(content):
             return
-        yield kind.FromString(content[place + 12 : end])
+        with suppress(damage):
+            yield kind.FromString(content[place + 12 : end])
         place = end + 4
