@@ -155,7 +155,7 @@ class Canvas:
 
     def row(self, share: float) -> int:
         """Of the letter at a height from 0 to 1."""
-        return self._dot(0, share)[1] // self._down
+        return self._dot(0.0, share)[1] // self._down
 
     def draw(self, places: Sequence[tuple[float, float]], style: str, mark: str) -> None:
         """A line through places, both of whose numbers are from 0 to 1."""

@@ -62,7 +62,8 @@ def draw_demo(
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 5), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=[5, 8])
+    halves: Any = figure.subfigures(1, 2, width_ratios=[5, 8])
+    left, right = halves
     _draw_curves(left.subplots(), runs, out)
     parts = right.subplots(len(asked), 1, squeeze=False)[:, 0]
     for axes, (who, said) in zip(parts, asked.items(), strict=True):

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from ..errors import UsageError, UserError
 from ..settings import Flag
@@ -34,7 +34,7 @@ from ..training.tensorboard import has_events
 from ..words import counted
 from .progress import clock
 from .reports import Reports
-from .sweep_table import EventLines, display
+from .sweep_table import Show, display
 from .usage import parse_given, program
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def carry_out(
     place: Workplace,
     done_before: int,
     command: str,
-    show: Callable[[Scheduler, Path, int], Any] = display,
+    show: Callable[[Scheduler, Path, int], Show] = display,
 ) -> dict[PlannedRun, str]:
     """Trains, and returns what became of those that failed. `show` makes what the user sees."""
     done = done_before
@@ -252,9 +252,7 @@ def carry_out(
     return scheduler.failed
 
 
-def _attend(
-    scheduler: Scheduler, engine: AbstractEngine, show: EventLines, request: StopRequest
-) -> None:
+def _attend(scheduler: Scheduler, engine: AbstractEngine, show: Show, request: StopRequest) -> None:
     """Until all is done; or, asked to stop, until the workers have finished their epochs; or, asked
     twice, until now. What ends the workers is not interrupted, however often one asks."""
     well = False
