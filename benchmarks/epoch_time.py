@@ -29,7 +29,7 @@ RIVALS = ("hnca+baseline", "disarm", "loo")  # whose epochs of a 3-layer VAE are
 
 
 class BareSteps:
-    """A reporter that runs the bare steps between the epochs of a real run."""
+    """A display that runs the bare steps between the epochs of a real run."""
 
     def __init__(self, experiment: AbstractExperiment, data):
         trainer = Trainer(experiment, data)

@@ -18,7 +18,7 @@ from typing import Any
 import jax
 
 from hnca.lab.cli.hardware import Hardware
-from hnca.lab.cli.progress import reporter
+from hnca.lab.cli.progress import display
 from hnca.lab.cli.usage import parse
 from hnca.lab.experiments import VAE, AbstractImageExperiment, Bandit, task_of
 from hnca.lab.training import Devices, RunDirectory, Trainer, hosts, train
@@ -47,7 +47,7 @@ def run(out: Path, devices: Devices, *experiments: AbstractImageExperiment) -> N
     for experiment in experiments:
         directory = RunDirectory(out / task_of(type(experiment)))
         data = experiment.images(DATA)
-        train(experiment, data, directory, reporter(experiment), devices=devices)
+        train(experiment, data, directory, display(experiment), devices=devices)
 
 
 def fail_apart(again: Callable[[Bandit], Any]) -> None:

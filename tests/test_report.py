@@ -8,6 +8,7 @@ import math
 import os
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -25,7 +26,8 @@ from hnca.lab.report.groups import Interval, interval, panels_of
 from hnca.lab.report.labels import COLORS, DASHES
 from hnca.lab.report.page import POINTS, curves_data
 from hnca.lab.report.paper import compare_bounds, published_bounds
-from hnca.lab.report.tables import bounds_table, final_tables, runs_table, spreadsheet
+from hnca.lab.report.spreadsheets import epochs, results
+from hnca.lab.report.tables import bounds_table, final_tables, runs_table
 from hnca.lab.training.evaluation import standard_error
 
 
@@ -418,7 +420,7 @@ def test_duplicates_with_different_results_are_told(tmp_path):
     assert "after epoch 3" in collection.duplicates[0].disagreement
     (line,) = attention(collection)
     assert "DIFFERENT results" in line
-    assert "different results" in spreadsheet(collection)
+    assert "different results" in results(collection)
     table = runs_table(collection, panels_of(collection.runs), tmp_path)
     assert "DIFFERENT results" in table.rows[1]["remarks"].text
 
@@ -668,14 +670,31 @@ def test_csv_has_a_row_for_each_run(report):
     assert "damaged" in rows["bad"]["remarks"]
 
 
+def test_csv_has_a_row_for_each_epoch(report):
+    """As it is in metrics.jsonl, a last test of the summary included."""
+    with open(report / "epochs.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    count = Counter(Path(row["path"]).name for row in rows)
+    lengths = {"good 0": 3, "good 1": 3, "copy": 3, "short": 1, NASTY.replace("/", ""): 2}
+    assert count == lengths  # what is damaged has none
+    path = report.parent / "runs/good 0"
+    entries = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    entries[-1] |= json.loads((path / "summary.json").read_text())["final"]
+    for entry, row in zip(entries, (row for row in rows if row["path"] == str(path)), strict=True):
+        assert {name: float(row[name]) for name in entry} == entry
+        assert (row["estimator"], row["seed"]) == ("hnca+baseline", "0")
+        assert "." not in row["epoch"] + row["step"]
+
+
 def test_texts_that_a_spreadsheet_would_run_are_texts(tmp_path):
     for number, name in enumerate(("=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "1-1")):
         make_run(tmp_path / "runs" / name, Bandit(epochs=1, seed=number), data=name)
     own = {"estimator": "=cmd", "rate": -0.5, "=name": "+x"}
     make_own(tmp_path / "runs" / "own", settings=ODD | own | {"seed": 0})
     make_run(tmp_path / "runs" / "bad", Bandit(epochs=1)).config.write_text("=1")
-    reader = csv.reader(io.StringIO(spreadsheet(collect(tmp_path / "runs"))))
-    cells = [cell for row in reader for cell in row]
+    found = collect(tmp_path / "runs")
+    texts = [io.StringIO(results(found)), io.StringIO(epochs(found))]
+    cells = [cell for text in texts for row in csv.reader(text) for cell in row]
     risky = [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
     assert risky == ["-0.5"]  # a number
     assert {"'=1+1", "'+1", "'-1", "'@SUM(1)", "'\t=1", "' =1", "1-1", "'=name"} <= set(cells)

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ..errors import UsageError, UserError
-from ..experiments import EXPERIMENTS, AbstractExperiment, experiment_class, is_file_task
+from ..experiments import EXPERIMENTS, AbstractExperiment, experiment_class
+from ..imported import is_named_class
 from ..settings import Flag
 from .train import first_sentence, preset_settings
 from .usage import menu, parse_given
@@ -46,12 +47,12 @@ def main(arguments: list[str]) -> None:
     """Compares, and prints a table."""
     choices = {name: first_sentence(kind) for name, kind in EXPERIMENTS.items()}
     named = arguments[0] if arguments else ""
-    if is_file_task(named) or (named and Path(named).is_dir()):
+    if is_named_class(named) or (named and Path(named).is_dir()):
         choices[named] = ""
     subject, rest = menu("hnca compare", ABOUT, choices, EPILOG, arguments)
     if subject is None:
         return
-    is_run = subject not in EXPERIMENTS and not is_file_task(subject)
+    is_run = subject not in EXPERIMENTS and not is_named_class(subject)
     kind = None if is_run else experiment_class(subject)
     settings, options = _parse(kind, subject, rest)
     from ..training import keep_compiled

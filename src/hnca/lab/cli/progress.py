@@ -101,7 +101,7 @@ class Bar(EpochLines):
         self._latest.plain = f"{self._measure} {self._facts(entry)}"
 
 
-def reporter(experiment: AbstractExperiment) -> EpochLines:
+def display(experiment: AbstractExperiment) -> EpochLines:
     """A bar where there is a terminal to draw it on; one process speaks for all."""
     if not hosts.is_first():
         return Silence(experiment)

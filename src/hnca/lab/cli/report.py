@@ -12,8 +12,8 @@ from .usage import parse
 @dataclass(frozen=True)
 class Report:
     """One page of many runs: means over seeds with confidence bands, the paper's figures as PNG
-    and PDF, test bounds beside the paper's, curves to explore, and a spreadsheet. For example,
-    everything below runs/:
+    and PDF, test bounds beside the paper's, curves to explore, and spreadsheets of all runs
+    and of all epochs. For example, everything below runs/:
 
     hnca report runs -o report
 
@@ -48,4 +48,4 @@ def main(arguments: list[str]) -> None:
     means = ", and in the means" if complete else ""
     print(f"{complete:,} of {counted(total, 'run')} {are} complete{means}")
     print(f"page    {asked.out / 'index.html'}\nfigures {asked.out / 'figures'}")
-    print(f"csv     {asked.out / 'results.csv'}")
+    print(f"csv     {asked.out / 'results.csv'}, {asked.out / 'epochs.csv'}")

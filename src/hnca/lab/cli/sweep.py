@@ -2,6 +2,7 @@
 
 import shlex
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
@@ -27,11 +28,14 @@ from ..sweep import (
     run_status,
     runs_of,
 )
+from ..training import make_reporters
 from ..training.signals import Interrupted, StopRequest, listening
+from ..training.tensorboard import has_events
 from ..words import counted
 from .progress import clock
-from .sweep_table import EventLines, display
-from .usage import parse, program
+from .reports import Reports
+from .sweep_table import Show, display
+from .usage import parse_given, program
 
 if TYPE_CHECKING:
     EngineName = str
@@ -102,7 +106,9 @@ def main(arguments: list[str]) -> None:
     listed = lambda about: "\n".join(f"  {name:16}{words}" for name, words in about.items())
     engines = {name: engine.about for name, engine in ENGINES.items()}
     about = ABOUT.format(plans=listed(built_in()), engines=listed(engines))
-    asked = parse(Sweep, "hnca sweep", arguments or ["--help"], description=about)
+    kinds = [Sweep, Reports]
+    given, told = parse_given(kinds, "hnca sweep", arguments or ["--help"], about)
+    asked, reports = Sweep(**given), Reports(**told)
     plan = read_plan(asked.plan, say)
     out = asked.out or _usual_out(asked.plan, plan.name)
     named = runs_of(plan.experiments, asked.epochs, plan.usual, say, out)
@@ -112,7 +118,9 @@ def main(arguments: list[str]) -> None:
         out,
         asked.data_dir and asked.data_dir.expanduser().absolute(),
         (asked.engine, asked.workers, asked.address),
+        reports.names,
     )
+    make_reporters(reports.names)  # what cannot be made is refused now, not by every worker
     try:
         check_engine(*place.engine)
     except UserError as error:  # all of it comes from the command line
@@ -145,6 +153,7 @@ class Workplace(NamedTuple):
     out: Path
     data_dir: Path | None
     engine: tuple[str, int | None, str | None]
+    reporters: tuple[str, ...] = ()
 
     def start(self, runs: list[PlannedRun]) -> AbstractEngine:
         """An engine for these runs, once what has to be fetched for them is there."""
@@ -155,6 +164,10 @@ class Workplace(NamedTuple):
         """How far these runs are."""
         looked = announced(runs, len(runs), "looked for runs", say)
         return [(run, run_status(run, self.out)) for run in looked]
+
+    def lacks(self, run: PlannedRun) -> bool:
+        """Whether a run that is done has nothing for TensorBoard yet, though it should."""
+        return "tensorboard" in self.reporters and not has_events(self.out / run.name)
 
 
 def _list(runs: list[PlannedRun], place: Workplace) -> None:
@@ -200,10 +213,11 @@ def _estimate(runs: list[PlannedRun], left: list[tuple[PlannedRun, int]], place:
 def _sweep(runs: list[PlannedRun], place: Workplace, command: str) -> None:
     """Does what is missing, and says what came of it."""
     out = place.out
-    todo = [run for run, there in place.look(runs) if there.state != "done"]
+    found = place.look(runs)
+    todo = [run for run, there in found if there.state != "done" or place.lacks(run)]
     todo.sort(key=lambda run: run.experiment.seed)  # all programs are compiled by the first seeds
     say(f"{counted(len(runs), 'run')}, {len(todo):,} to do, in {out}")
-    failed = _do(todo, place, len(runs) - len(todo), command) if todo else {}
+    failed = carry_out(todo, place, len(runs) - len(todo), command) if todo else {}
     for run, message in failed.items():
         print(f"failed: {run.name}: {message}")
     print(f"{len(runs) - len(failed):,} of {counted(len(runs), 'run')} done. What came of them:")
@@ -212,18 +226,22 @@ def _sweep(runs: list[PlannedRun], place: Workplace, command: str) -> None:
         raise SystemExit(1)
 
 
-def _do(
-    todo: list[PlannedRun], place: Workplace, done_before: int, command: str
+def carry_out(
+    todo: list[PlannedRun],
+    place: Workplace,
+    done_before: int,
+    command: str,
+    show: Callable[[Scheduler, Path, int], Show] = display,
 ) -> dict[PlannedRun, str]:
-    """Trains, and returns what became of those that failed."""
+    """Trains, and returns what became of those that failed. `show` makes what the user sees."""
     done = done_before
     try:
         engine = place.start(todo)
         place.out.mkdir(parents=True, exist_ok=True)
-        scheduler = Scheduler(todo, place.out, engine, place.data_dir, command)
-        with listening(at_once=False) as request, display(scheduler, place.out, done) as show:
+        scheduler = Scheduler(todo, place.out, engine, place.data_dir, command, place.reporters)
+        with listening(at_once=False) as request, show(scheduler, place.out, done) as shown:
             try:
-                _carry_out(scheduler, engine, show, request)
+                _attend(scheduler, engine, shown, request)
             finally:
                 done += len(scheduler.done)
     except (Interrupted, KeyboardInterrupt) as reason:
@@ -234,9 +252,7 @@ def _do(
     return scheduler.failed
 
 
-def _carry_out(
-    scheduler: Scheduler, engine: AbstractEngine, show: EventLines, request: StopRequest
-) -> None:
+def _attend(scheduler: Scheduler, engine: AbstractEngine, show: Show, request: StopRequest) -> None:
     """Until all is done; or, asked to stop, until the workers have finished their epochs; or, asked
     twice, until now. What ends the workers is not interrupted, however often one asks."""
     well = False

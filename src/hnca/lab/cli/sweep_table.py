@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -13,6 +14,23 @@ from ..sweep import Event, Outlook, PlannedRun, Scheduler, final_metrics
 from .progress import clock
 
 ROWS = 20  # of runs under way; a cluster may have more
+
+
+@runtime_checkable
+class Show(Protocol):
+    """What a user sees of runs under way, from `with` to its end."""
+
+    def __enter__(self) -> Any:
+        """It begins, and is what is shown."""
+
+    def __exit__(self, *exception: object) -> None:
+        """It ends."""
+
+    def say(self, message: str) -> None:
+        """A line."""
+
+    def update(self, events: Sequence[Event]) -> None:
+        """Something has happened, or a moment is over."""
 
 
 class EventLines:

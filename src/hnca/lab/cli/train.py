@@ -1,7 +1,7 @@
 """`hnca train`: an experiment, from settings to curves."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,16 +13,17 @@ from ..experiments import (
     Data,
     count_rows,
     experiment_class,
-    is_file_task,
     run_name,
 )
+from ..imported import is_named_class
 from ..settings import Flag
 from ..words import counted
 from .hardware import Hardware
+from .reports import Reports
 from .usage import menu, parse_given, program
 
 if TYPE_CHECKING:
-    from ..training import Devices, RunDirectory
+    from ..training import Devices, Reporter, RunDirectory
 
 ABOUT = "Trains a network of stochastic units: one of the paper's experiments, or your own."
 EPILOG = """\
@@ -37,7 +38,7 @@ The same command again goes on where it was interrupted:
 def main(arguments: list[str]) -> None:
     """Trains, and says where the results are."""
     choices = {name: first_sentence(each) for name, each in EXPERIMENTS.items()}
-    if arguments and is_file_task(arguments[0]):
+    if arguments and is_named_class(arguments[0]):
         choices[arguments[0]] = ""
     task, rest = menu("hnca train", ABOUT, choices, EPILOG, arguments)
     if task:
@@ -77,15 +78,16 @@ class RunOptions:
 
 
 def _train(task: str, arguments: list[str]) -> None:
-    experiment, options, hardware = parse_settings(task, arguments)
+    experiment, options, reports, hardware = parse_settings(task, arguments)
     experiment.check()
     runs = options.runs(experiment)
     devices = hardware.claim()
-    from ..training import hosts
+    from ..training import hosts, make_reporters
 
+    reporters = make_reporters(reports.names)
     data = hosts.together(lambda: _data(runs.values(), options.data_dir))
     command = f"{program()} {shlex.join(['train', task, *arguments])}"
-    run(runs, data, command, devices)
+    run(runs, data, command, devices, reporters)
 
 
 def _data(experiments: Any, directory: Path | None) -> Data:
@@ -101,11 +103,11 @@ def _data(experiments: Any, directory: Path | None) -> Data:
 
 def parse_settings(
     task: str, arguments: list[str]
-) -> tuple[AbstractExperiment, RunOptions, Hardware]:
+) -> tuple[AbstractExperiment, RunOptions, Reports, Hardware]:
     """An experiment's settings from the command line: its fields are the flags."""
     kind = experiment_class(task)
-    settings, given, hardware = parse_given(
-        [kind, RunOptions, Hardware],
+    settings, given, reports, hardware = parse_given(
+        [kind, RunOptions, Reports, Hardware],
         f"hnca train {task}",
         arguments,
         kind.__doc__ or "",
@@ -115,7 +117,8 @@ def parse_settings(
     options = RunOptions(**given)
     defaults = preset_settings(kind, options.preset, task)
     _check_seeds(options.seeds, "seed" in settings)
-    return kind(**{**defaults, **settings}), options, Hardware(**hardware)
+    experiment = kind(**{**defaults, **settings})
+    return experiment, options, Reports(**reports), Hardware(**hardware)
 
 
 def preset_settings(
@@ -144,6 +147,7 @@ def run(
     data: Data,
     command: str,
     devices: "Devices | None" = None,
+    reporters: "Sequence[Reporter]" = (),
 ) -> None:
     """Trains with a progress bar, and says where the results are."""
     from ..training import (
@@ -156,11 +160,11 @@ def run(
         train_side_by_side,
     )
     from ..training.signals import listening
-    from .progress import reporter
+    from .progress import display
 
     keep_compiled()
     under_way = [Run(experiment, RunDirectory(out)) for out, experiment in runs.items()]
-    tell = reporter(under_way[0].experiment)
+    tell = display(under_way[0].experiment)
     with listening(at_once=False) as request:  # until the last word is said
         try:
             with request.nothing_to_lose(), tell:
@@ -168,7 +172,7 @@ def run(
                 title = under_way[0].experiment.title
                 for out in runs:
                     tell.say(f"{title} on {data.name} ({rows} from {data.source}), in {out}")
-                summaries = train_side_by_side(under_way, data, tell, command, devices)
+                summaries = train_side_by_side(under_way, data, tell, command, devices, reporters)
         except Interrupted as interrupted:
             tell.say(f"{_saved(interrupted.epochs)}. Go on with:\n  {command}")
             leave(interrupted.exit_code)

@@ -19,7 +19,6 @@ from .images import binarise as binarise
 from .tasks import EXPERIMENTS as EXPERIMENTS
 from .tasks import experiment_class as experiment_class
 from .tasks import experiment_from as experiment_from
-from .tasks import is_file_task as is_file_task
 from .tasks import run_name as run_name
 from .tasks import short_task as short_task
 from .tasks import source_of as source_of

@@ -4,17 +4,14 @@ Importing a file runs it. So `experiment_class` is called only for what stands o
 or in a plan that is run, never for what a run's `config.json` says."""
 
 import hashlib
-import importlib.util
 import inspect
 import os
-import sys
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from ..errors import UserError, first_line
+from ..errors import UserError
+from ..imported import class_named, is_named_class
 from ..settings import from_record
 from .bandit import Bandit, ConvBandit
 from .base import AbstractExperiment
@@ -30,31 +27,20 @@ LONGEST = 72  # letters of a run's name
 APART = ("epochs", "updates", "seed", "dataset")  # told at the end of a name, or no other run
 
 
-def is_file_task(task: str) -> bool:
-    """Whether it is FILE.py:CLASS."""
-    return ".py:" in task
-
-
 def experiment_class(task: str, base: Path | None = None) -> type[AbstractExperiment]:
     """The built-in experiment of this name, or CLASS of FILE.py:CLASS. A relative file is looked
     for in `base` first, the directory of a plan, then in the working directory."""
     if task in EXPERIMENTS:
         return EXPERIMENTS[task]
-    if not is_file_task(task):
+    if not is_named_class(task):
         known = ", ".join(EXPERIMENTS)
         raise UserError(f"unknown task '{task}': choose one of {known}, or FILE.py:CLASS")
-    file, _, name = task.rpartition(":")
-    module = _module(_found(file, base))
-    found = getattr(module, name, None)
-    if inspect.isclass(found) and issubclass(found, AbstractExperiment):
-        if inspect.isabstract(found):
-            missing = ", ".join(sorted(found.__abstractmethods__))
-            raise UserError(f"{task} is not finished: it has no {missing}")
-        return found
-    there = [each for each, value in vars(module).items() if _is_experiment(value)]
-    close = get_close_matches(name, there, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(there) or 'none'}"
-    raise UserError(f"{file} has no experiment '{name}': {hint}")
+    fits = lambda found: issubclass(found, AbstractExperiment)
+    found = class_named(task, "experiment", fits, base)
+    if inspect.isabstract(found):
+        missing = ", ".join(sorted(found.__abstractmethods__))
+        raise UserError(f"{task} is not finished: it has no {missing}")
+    return found
 
 
 def task_of(kind: type[AbstractExperiment]) -> str:
@@ -123,53 +109,3 @@ def _name_parts(experiment: AbstractExperiment, usual: Mapping[str, Any]) -> tup
         if name not in silent and value != goes_without_saying[name]
     ]
     return "-".join([experiment.title, *told]), experiment.data_name, str(experiment.seed)
-
-
-def _found(file: str, base: Path | None) -> Path:
-    places = [base / file] if base else []
-    for place in [*places, Path(file).expanduser()]:
-        if place.is_file():
-            return place.resolve()
-    raise UserError(f"no file {file}: a task is FILE.py:CLASS, with the path of the file")
-
-
-def _module(path: Path) -> ModuleType:
-    """The file, imported once in a process. Its name is made of its path, so that two files of one
-    name do not meet; dataclasses and pickles find it in `sys.modules`."""
-    name = f"hnca_task_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UserError(f"{path} cannot be imported: it must be a Python file")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name]
-        raise UserError(f"{path}{_line(error, path)}: {_words(error)}") from None
-    return module
-
-
-def _line(error: Exception, path: Path) -> str:
-    """Where in the file it went wrong."""
-    if isinstance(error, SyntaxError):
-        return f", line {error.lineno}"
-    lines, trace = [], error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            lines.append(trace.tb_lineno)
-        trace = trace.tb_next
-    return f", line {lines[-1]}" if lines else ""
-
-
-def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {first_line(error)}"
-
-
-def _is_experiment(value: Any) -> bool:
-    return (
-        inspect.isclass(value)
-        and issubclass(value, AbstractExperiment)
-        and not inspect.isabstract(value)
-    )

@@ -6,7 +6,8 @@ groups.py     which runs belong together, and their means
 labels.py     what things are called, and the colours of methods
 figures.py    the figures
 paper.py      the paper's numbers, and ours beside them
-tables.py     the tables, and the spreadsheet
+tables.py     the tables
+spreadsheets.py  the same for programs: by runs, and by epochs
 page.py       the page, and everything on disk
 """
 

@@ -1,5 +1,5 @@
 """A report on disk: the page, which needs no other file to be read, the figures and the
-spreadsheet. The new one is complete before an older one goes."""
+spreadsheets. The new one is complete before an older one goes."""
 
 import base64
 from collections import Counter
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import UserError
 from ..files import whole_directory, write_figure, write_whole
-from . import tables
+from . import spreadsheets, tables
 from .figures import Drawing, draw_figure, drawings
 from .groups import Group, MeanCurve, Panel, panels_of, scaled
 from .labels import color, dashes, decimals, objective_words, words
@@ -54,7 +54,8 @@ def _fill(aside: Path, collection: Collection, out: Path, say: Callable[[str], N
             write_figure(aside / "figures" / f"{drawing.name}{ending}", figure, dpi=dpi)
         narrow = aside / "figures" / f"{drawing.name}-narrow.png"
         write_figure(narrow, draw_figure(drawing, narrow=True), dpi=150)
-    write_whole(aside / "results.csv", tables.spreadsheet(collection).encode())
+    write_whole(aside / "results.csv", spreadsheets.results(collection).encode())
+    write_whole(aside / "epochs.csv", spreadsheets.epochs(collection).encode())
     write_whole(aside / "index.html", page(collection, panels, figures, aside, out).encode())
     names = sorted(path.relative_to(aside).as_posix() for path in _files_in(aside))
     write_whole(aside / MANIFEST, "\n".join(names).encode())

@@ -1,14 +1,11 @@
-"""The tables of the page, and `results.csv`. A row is a dictionary of its cells: to add a column,
-add a line to the function that makes the rows of its table."""
+"""The tables of the page. A row is a dictionary of its cells: to add a column, add a line to the
+function that makes the rows of its table."""
 
-import csv
-import io
 import os
-import re
 from collections import Counter, defaultdict
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from .groups import Group, Interval, Panel, labels
@@ -24,9 +21,7 @@ LINKED = {
     "summary": "summary.json",
     "curves": "curves.png",
 }
-FIRST = ["path", "status", "remarks", "task", "dataset", "layers", "estimator", "seed"]
 BESIDE = ("paper", "difference", "do they agree?")  # columns that the paper has a part in
-FORMULA = tuple("=+-@")  # how a formula begins
 
 
 class Cell(NamedTuple):
@@ -271,59 +266,3 @@ def versions_table(runs: list[RunRecord]) -> Table:
         for (name, value), runs in found
     ]
     return Table("Versions, devices and data", rows)
-
-
-def spreadsheet(collection: Collection) -> str:
-    """The file's text. Columns that a run has nothing for are empty."""
-    rows = []
-    for run in collection.runs:
-        rows.append(_csv_row(run, status(run), "" if run.complete else run.progress))
-    for each in collection.duplicates:
-        but = each.disagreement and f", with different results: {each.disagreement}"
-        rows.append(_csv_row(each.run, "duplicate", f"of {each.instead.path}{but}"))
-    for path, reason in collection.damaged:
-        rows.append({"path": str(path), "status": "damaged", "remarks": reason})
-    columns = list(dict.fromkeys([*FIRST, *(name for row in rows for name in row)]))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(map(_csv_cell, columns))
-    writer.writerows([_csv_cell(row.get(name, "")) for name in columns] for row in rows)
-    return text.getvalue()
-
-
-def _csv_cell(value: Any) -> Any:
-    """Numbers as they are, texts in one line. A text that a spreadsheet would take for a formula,
-    and run, gets a quote before it."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    text = re.sub(r"[\r\n]+", " ", shown(value))
-    return f"'{text}" if text.lstrip().startswith(FORMULA) else text
-
-
-def _csv_row(run: RunRecord, word: str, remarks: str) -> dict[str, Any]:
-    final = {name: value for name, value in run.final.items() if name not in ("epoch", "seconds")}
-    first = {
-        "path": str(run.path),
-        "status": word,
-        "remarks": remarks,
-        "task": run.task,
-        "dataset": run.data,
-        "seed": run.seed,
-    }
-    last = {
-        "epochs_done": run.done,
-        "seconds": run.summary.get("seconds", ""),
-        "seconds_per_epoch": "" if run.pace is None else run.pace,
-        "machine": run.machine,
-    }
-    settings = {
-        f"setting_{name}" if name in first | last else name: value
-        for name, value in run.settings.items()
-    }
-    return {
-        **first,
-        **settings,
-        **last,
-        **{f"final_{name}": value for name, value in final.items()},
-        **{f"evaluation_{name}": value for name, value in run.evaluation.items()},
-    }

@@ -41,6 +41,7 @@ class Scheduler:
         engine: AbstractEngine,
         data_dir: Path | None = None,
         command: str = "",
+        reporters: tuple[str, ...] = (),
     ):
         self.waiting = deque(runs)
         self.running: dict[Future, PlannedRun] = {}
@@ -48,6 +49,7 @@ class Scheduler:
         self.failed: dict[PlannedRun, str] = {}
         self.stopping = False
         self._engine, self._data_dir, self._command = engine, data_dir, command
+        self._reporters = reporters
         self._out = out.absolute()  # workers may have been started elsewhere
         self._tries: Counter[tuple[str, str]] = Counter()
         self._not_before: dict[PlannedRun, float] = {}
@@ -90,7 +92,8 @@ class Scheduler:
             self.waiting.remove(run)
             path = self._out / run.name
             order = Order.of(run.experiment)
-            job = Job(order, path, self._stop, self._data_dir, self._command)
+            told = (self._command, self._reporters)
+            job = Job(order, path, self._stop, self._data_dir, *told)
             self.running[self._engine.submit(work, job)] = run
             if not self._tries[run.name, "busy"]:
                 events.append(Event("begun", run))

@@ -15,7 +15,14 @@ import jax
 
 from ..errors import UserError, first_line
 from ..experiments import AbstractExperiment, count_rows, experiment_class, task_of
-from ..training import Interrupted, RunDirectory, Trainer, keep_compiled, train
+from ..training import (
+    Interrupted,
+    RunDirectory,
+    Trainer,
+    keep_compiled,
+    make_reporters,
+    train,
+)
 from ..training.directory import Busy
 
 MEASURED_STEPS, MEASURED_TESTS = 20, 100
@@ -48,6 +55,7 @@ class Job(NamedTuple):
     stop: Path  # once this file is there, a worker stops after its epoch
     data_dir: Path | None
     command: str
+    reporters: tuple[str, ...] = ()  # their names
 
 
 class Outcome(NamedTuple):
@@ -58,7 +66,7 @@ class Outcome(NamedTuple):
 
 
 class StopWatcher:
-    """A reporter that has nobody to tell, but leaves when the sweep stops."""
+    """A display that has nobody to tell, but leaves when the sweep stops."""
 
     def __init__(self, stop: Path):
         self._stop = stop
@@ -84,7 +92,9 @@ def work(job: Job) -> Outcome:
     try:
         experiment = job.order.experiment()
         data = experiment.data(job.data_dir, _nobody)
-        train(experiment, data, RunDirectory(job.path), StopWatcher(job.stop), job.command)
+        reporters = make_reporters(job.reporters)
+        display, directory = StopWatcher(job.stop), RunDirectory(job.path)
+        train(experiment, data, directory, display, job.command, reporters=reporters)
     except Busy as busy:
         return Outcome("busy", str(busy))
     except Interrupted:

@@ -4,6 +4,8 @@ programs.py     a step, an epoch of steps, as compiled programs
 compiling.py    how they are compiled, and what is kept of it
 trainer.py      an experiment on its data: an epoch, a test, the metrics of both
 loop.py         epoch after epoch, until a run is done, is stopped, or fails
+reporting.py    who is told how it goes
+tensorboard.py  ... and where TensorBoard finds it
 run.py          a run under way: what it has measured, and what is written of it
 directory.py    the files of a run
 checkpoint.py   its state on disk
@@ -20,13 +22,16 @@ from .compiling import keep_compiled as keep_compiled
 from .compiling import leave as leave
 from .devices import Devices as Devices
 from .directory import RunDirectory as RunDirectory
-from .loop import Reporter as Reporter
 from .loop import train as train
 from .loop import train_side_by_side as train_side_by_side
 from .programs import Program as Program
 from .programs import Task as Task
 from .programs import TrainState as TrainState
 from .programs import make_epoch as make_epoch
+from .reporting import Display as Display
+from .reporting import Reporter as Reporter
+from .reporting import make_reporters as make_reporters
 from .run import Run as Run
 from .signals import Interrupted as Interrupted
+from .tensorboard import TensorBoard as TensorBoard
 from .trainer import Trainer as Trainer

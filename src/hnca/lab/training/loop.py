@@ -7,7 +7,7 @@ from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,52 +21,39 @@ from .devices import Devices
 from .directory import RunDirectory
 from .memory import check_memory
 from .programs import Metrics, TrainState
+from .reporting import Display, EpochMetrics, Reporter, Reports, Silent, reporting
 from .run import Run, configuration, in_common
 from .signals import Interrupted, StopRequest, listening
 from .trainer import Trainer
-
-EpochMetrics = dict[str, Any]  # what is written of an epoch, by name
-
-
-@runtime_checkable
-class Reporter(Protocol):
-    """Someone who tells the user how it goes."""
-
-    def say(self, message: str) -> None:
-        """A line."""
-
-    def begin(self, epochs: int, done: int, steps: int) -> None:
-        """Training starts, after so many epochs that were done before. Again, when runs that were
-        behind have caught up, and the others join them."""
-
-    def epoch(self, entry: EpochMetrics) -> None:
-        """An epoch is over. Of runs side by side, the means, and the time of all of them."""
 
 
 def train(
     experiment: AbstractExperiment,
     data: Data,
     directory: RunDirectory,
-    reporter: Reporter,
+    display: Display | None = None,
     command: str | None = None,
     devices: Devices | None = None,
+    reporters: Sequence[Reporter] = (),
 ) -> dict[str, Any]:
     """Runs the experiment in a directory, from its last checkpoint if there is one, and returns
     the summary. Whenever it is interrupted, the same call goes on, and ends in the same bits."""
-    [summary] = train_side_by_side([Run(experiment, directory)], data, reporter, command, devices)
+    runs = [Run(experiment, directory)]
+    [summary] = train_side_by_side(runs, data, display, command, devices, reporters)
     return summary
 
 
 def train_side_by_side(
     runs: Sequence[Run],
     data: Data,
-    reporter: Reporter,
+    display: Display | None = None,
     command: str | None = None,
     devices: Devices | None = None,
+    reporters: Sequence[Reporter] = (),
 ) -> list[dict[str, Any]]:
     """The same for runs that differ in their seed alone, in one program. Each ends in what it
     would have ended in by itself, to rounding; those that are behind catch up first."""
-    devices = devices or Devices()
+    devices, display = devices or Devices(), display or Silent()
     configs = [configuration(run.experiment, data, command, devices) for run in runs]
     hosts.agree([in_common(config) for config in configs])  # so that what follows fails in all
     _check(runs, data)
@@ -76,16 +63,17 @@ def train_side_by_side(
             hosts.from_first(lambda run=run: held.enter_context(run.directory.lock()))
         for run, config in zip(runs, configs, strict=True):
             run.open(config, trainer.start(run.experiment.seed), trainer.epochs)
+        reports = held.enter_context(reporting(reporters, runs, data))
         try:
             for group, until in _stages(runs, trainer.epochs):
-                _advance(trainer, group, until, reporter, request)
+                _advance(trainer, group, until, (display, reports), request)
         except Interrupted as interrupted:
             interrupted.epochs = min(run.done for run in runs)
             with suppress(Interrupted):  # asked again, it leaves the curves as they are
                 for run in runs:
                     run.draw()
             raise
-        return [run.summary() or run.finish(_last_test(trainer, run)) for run in runs]
+        return [_conclude(trainer, run, reports) for run in runs]
 
 
 def _check(runs: Sequence[Run], data: Data) -> None:
@@ -107,12 +95,16 @@ def _stages(runs: Sequence[Run], epochs: int) -> Iterator[tuple[list[Run], int]]
 
 
 def _advance(
-    trainer: Trainer, group: list[Run], until: int, reporter: Reporter, request: StopRequest
+    trainer: Trainer,
+    group: list[Run],
+    until: int,
+    told: tuple[Display, Reports],
+    request: StopRequest,
 ) -> None:
     """Trains runs that have as many epochs behind them."""
-    done = group[0].done
-    _prepare(trainer, group, done, reporter, request)
-    wait = partial(_wait, tell=lambda: request.answer(reporter.say))
+    done, (display, reports) = group[0].done, told
+    _prepare(trainer, group, done, display, request)
+    wait = partial(_wait, tell=lambda: request.answer(display.say))
     for epoch in range(done + 1, until + 1):
         request.signum = hosts.maximum(request.signum or 0) or None  # one process stops them all
         request.check()
@@ -121,26 +113,27 @@ def _advance(
         for run, entry, fine in zip(group, entries, good, strict=True):
             if fine:
                 run.record(entry)
+                reports.epoch(run, entry)
         if not all(good):
             raise _no_longer_finite(group, good, epoch)
-        reporter.epoch(_overall(entries))
+        display.epoch(_overall(entries))
 
 
 def _prepare(
-    trainer: Trainer, group: list[Run], done: int, reporter: Reporter, request: StopRequest
+    trainer: Trainer, group: list[Run], done: int, display: Display, request: StopRequest
 ) -> None:
     """Compiles, and tells the user why it takes a while. Meanwhile there is nothing to save, so
     that one who asks to stop is obeyed at once; among several processes, all have to be asked."""
     if done:
         seeds = ", ".join(str(run.experiment.seed) for run in group)
         who = f"seeds {seeds}: " if len(group) > 1 else ""
-        reporter.say(f"{who}going on after epoch {done}")
-    reporter.say("compiling, which takes some seconds the first time")
+        display.say(f"{who}going on after epoch {done}")
+    display.say("compiling, which takes some seconds the first time")
     alone = hosts.count() == 1
     with request.nothing_to_lose() if alone else nullcontext():
-        tell = lambda: request.answer(reporter.say)
+        tell = lambda: request.answer(display.say)
         trainer.compile([run.state for run in group], tell)
-    reporter.begin(trainer.epochs, done, trainer.steps * len(group))
+    display.begin(trainer.epochs, done, trainer.steps * len(group))
 
 
 def _epoch(
@@ -199,6 +192,13 @@ def _no_longer_finite(group: list[Run], good: list[bool], epoch: int) -> UserErr
         f"{who}parameters or metrics are no longer finite after epoch {epoch}: try a smaller "
         f"--learning-rate in another --out{kept}{way_out}"
     )
+
+
+def _conclude(trainer: Trainer, run: Run, reports: Reports) -> dict[str, Any]:
+    """The summary of a run that has all its epochs, written if it was not before."""
+    summary = run.summary() or run.finish(_last_test(trainer, run))
+    reports.end(run, summary)
+    return summary
 
 
 def _last_test(trainer: Trainer, run: Run) -> dict[str, float]:
