@@ -65,8 +65,29 @@ def test_a_demo_from_nothing_to_the_picture(tmp_path, tiny, capsys, monkeypatch)
 @pytest.mark.usefixtures("here")
 def test_a_demo_that_fails_says_why(tmp_path, tiny):
     experiment, data = tiny
-    with pytest.raises(UserError, match=r"hnca\+baseline: --batch-size 500 is more than 48"):
+    with pytest.raises(UserError, match=r"\+baseline: --batch-size 500 is more than 48"):
         compare(replace(experiment, batch_size=500), data, tmp_path / "demo", "hnca demo")
+
+
+def test_without_mnist_the_demo_draws_its_own_digits(monkeypatch, capsys, tmp_path):
+    def data(self, directory, say):
+        if self.dataset == "mnist":
+            raise UserError("no network")
+        return "drawn"
+
+    asked = []
+    monkeypatch.setattr(Bandit, "data", data)
+    monkeypatch.setattr("hnca.lab.cli.demo.compare", lambda *arguments: asked.append(arguments))
+    with pytest.raises(SystemExit) as leaving:
+        main(["demo", "--epochs", "3"])
+    assert not leaving.value.code
+    [(experiment, found, out, command)] = asked
+    assert (experiment.dataset, experiment.epochs, found) == ("glyphs", 3, "drawn")
+    assert out == Path("runs/demo/glyphs")
+    assert command.endswith(" demo --epochs 3")
+    said = capsys.readouterr().out
+    assert "MNIST cannot be had here, so the demo draws its own digits: glyphs" in said
+    assert "--dataset glyphs" in said
 
 
 @pytest.mark.parametrize(

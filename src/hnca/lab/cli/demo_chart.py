@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ..report.labels import color
 from ..sweep import Event, PlannedRun, latest_epochs
+from ..words import counted
 from .progress import clock
 
 Curve = Sequence[
@@ -140,7 +141,7 @@ def chart(
         text.append(*beside.get(row, ("", "")))
         text.append("\n")
     floor = "-" if plain else "─"
-    ends = f"{'0':<{columns // 2}}{f'{epochs} epochs':>{columns - columns // 2}}"
+    ends = f"{'0':<{columns // 2}}{counted(epochs, 'epoch'):>{columns - columns // 2}}"
     text.append(f"{'':6}{'+' if plain else '└'}{floor * columns}\n{'':7}{ends}", style="not bold")
     return text
 
