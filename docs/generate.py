@@ -26,7 +26,7 @@ from hnca.lab.experiments import EXPERIMENTS
 
 HERE = Path(__file__).parent
 SOURCE = Path(hnca.__file__).parent
-RESULTS = HERE.parent / "benchmarks" / "results.json"
+BENCHMARKS = HERE.parent / "benchmarks"
 # What is public beyond `import hnca`: all that these export, or define.
 MODULES = (
     "hnca.models",
@@ -49,6 +49,8 @@ def write_all(place: Path) -> None:
         "commands.md": commands(),
         "refusals.md": refused(),
         "step_times.md": step_times(),
+        "speed.md": speed(),
+        "time_to_quality.md": time_to_quality(),
     }.items():
         _write(out / name, text)
     pictures.draw_all(out)
@@ -96,9 +98,13 @@ def methods() -> str:
     return _table(["name", "what it does", "unbiased", "works with `Reward`"], rows)
 
 
+def _measured(name: str) -> dict:
+    return json.loads((BENCHMARKS / name).read_text())
+
+
 def step_times() -> str:
     """Of benchmarks/results.json: a training step of each method, in backpropagations."""
-    ratios = json.loads(RESULTS.read_text())["ratios"]
+    ratios = _measured("results.json")["ratios"]
     networks = [f"{kind}-{depth}" for kind in ("vae", "bandit") for depth in (1, 2, 3)]
     shown = lambda network, name: ratios.get(f"{network}: {name} / backpropagation")
     rows = []
@@ -107,6 +113,41 @@ def step_times() -> str:
         if any(times):
             rows.append([f"`{name}`", *("" if t is None else f"{t:.2f}" for t in times)])
     return _table(["method", *networks], rows)
+
+
+def speed() -> str:
+    """Of the same: slower ways, and what depth adds."""
+    ratios = _measured("results.json")["ratios"]
+    textbook, brute = (
+        1 / ratios[f"vae-1: hnca / {way}"] for way in ("textbook tables", "local-expectation")
+    )
+    added = {
+        name: ratios[f"{name} / backpropagation, added by a layer, 3 to 16 layers"]
+        for name in ("loo", "disarm", "hnca")
+    }
+    return (
+        f"With textbook tables, one log-sigmoid for each example, output and input, the step of "
+        f"`vae-1` takes {textbook:.0f} times as long as `hnca`; by brute force "
+        f"(`local-expectation`), {brute:.0f} times.\n\n"
+        f"`loo` and `disarm` sample the rest of the network anew for every layer: their cost grows "
+        f"with the square of the depth, and that of HNCA with the depth. Each further layer adds "
+        f"{added['loo']:.2f} and {added['disarm']:.2f} backpropagations to the ratio of the first "
+        f"two, and {added['hnca']:.2f} to that of HNCA.\n"
+    )
+
+
+def time_to_quality() -> str:
+    """Of benchmarks/time_to_quality.json: a sentence, and what each method came to."""
+    found = _measured("time_to_quality.json")
+    curves = found["seconds and ELBO"]
+    share = found["share of disarm's time in which hnca+baseline has it"]
+    rows = [
+        [f"`{name}`", f"{seconds[-1]:.0f}", f"{elbo[-1]:.1f}"]
+        for name, (seconds, elbo) in curves.items()
+    ]
+    head = ["method", f"seconds for {found['epochs']} epochs", "training ELBO in the end"]
+    told = f"`hnca+baseline` has what `disarm` ends with in {share:.2f} of the time of `disarm`."
+    return f"{told}\n\n{_table(head, rows)}"
 
 
 # The command line
