@@ -195,6 +195,19 @@ def test_learned_passes_over_what_is_not_finite():
     assert_trees_close(broken, as_predicted)
 
 
+@pytest.mark.parametrize("signal", [1.0, jnp.nan, 1e30])
+@pytest.mark.parametrize("x", [1.0, jnp.nan])
+def test_learned_survives_what_is_not_finite(x, signal):
+    """One broken batch must not stay in its averages for good."""
+    baseline, case = hnca.Learned(normalise=True), bandit(1)
+    state, _, _ = fitted(baseline, 3, 1.0)
+    sample = case.graph.observe(x=jnp.full((2, 3), x), h1=jnp.ones((2, 2)), action=jnp.ones(2, int))
+    view = hnca.View(case.graph, case.graph["h1"], sample)
+    after = baseline.update(state, view, jnp.full(2, signal, jnp.float32))
+    for leaf in jax.tree.leaves(after):
+        assert np.all(np.isfinite(leaf))
+
+
 def test_normalised_credit_is_divided_as_a_whole():
     """Direct dependence too: of an objective of several parts, none gains weight."""
     case = elbo(2)

@@ -294,3 +294,30 @@ def test_a_subclass_does_not_get_the_stock_kernel():
     np.testing.assert_allclose(fast.message("k", "h"), slow.message("k", "h"), atol=1e-12)
     with pytest.raises(ValueError, match="DisARM is for Bernoulli units; node 'k' has others"):
         hnca.DisARM()(graph, sample, {}, key=KEY)
+
+
+class Masked(hnca.Affine):
+    """A map that does not look at its first input."""
+
+    def __call__(self, x):
+        return super().__call__(x.at[0].set(0))
+
+
+def test_a_subclass_of_a_map_does_not_get_the_stock_table():
+    child = Bernoulli(2, 2, logits=Masked(2, 2, key=KEY))
+    graph = Graph([H, Node("k", child, ["h"])], [Function("f", lambda k: k.sum(-1), ["k"])])
+    sample = graph.sample(KEY, x=X)
+    fast, slow = (Counterfactuals(graph, sample, brute) for brute in (False, True))
+    np.testing.assert_allclose(fast.message("k", "h"), slow.message("k", "h"), atol=1e-12)
+    np.testing.assert_array_equal(slow.message("k", "h")[..., 0], 0)
+    estimator = hnca.Reinforce()
+    state = estimator.init(graph)
+    estimate, _ = estimator(graph, sample, state)
+    grads = []
+    for i in range(len(X)):
+        one = graph.observe(**{name: array[i : i + 1] for name, array in sample.values.items()})
+        of_one = estimator(graph, one, state)[0].grads["k"].layer
+        grads.append(np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(of_one)]))
+    expected = np.var(grads, axis=0).mean()
+    found = hnca.gradient_variance(graph, sample, estimate)["k"]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)

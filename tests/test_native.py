@@ -8,11 +8,14 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import hnca
+from hnca.counterfactual import Counterfactuals
 from hnca.kernels import bernoulli, bernoulli_flip, native
 from jaxprs import equations
 from test_kernels import bernoulli_layer, signs, weights
@@ -50,6 +53,23 @@ def test_it_equals_the_pure_form_to_rounding(shape, with_entropy, scale):
     terms = shape[1] + 2 * np.abs(arrays[2]).sum(0)[None]
     for got, want in both_forms(arrays, with_entropy):
         assert np.all(np.abs(got - want) <= 4 * np.finfo(np.float32).eps * terms)
+
+
+@pytest.mark.parametrize("values", [(-1, 1), (0.1, 0.7), (1000, 1000.1)])
+def test_codings_that_round_do_not_add_up(values):
+    """The sign of a flip is exact, though the values are not: small weights mean small changes."""
+    k1, k2 = jax.random.split(jax.random.key(0))
+    parent = hnca.Bernoulli(1, 9, values=values, key=k1)
+    child = hnca.Bernoulli(9, 784, key=k2)
+    small = child.logits.weight.astype(jnp.float32) * 1e-4
+    child = eqx.tree_at(lambda layer: layer.logits.weight, child, small)
+    graph = hnca.Graph(
+        [hnca.Node("h", parent, ["x"]), hnca.Node("k", child, ["h"])], [hnca.Reward("r", ["k"])]
+    )
+    graph = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), graph)
+    sample = graph.sample(k1, x=jnp.ones((3, 1), jnp.float32))
+    moved = np.abs(small).sum(0).max() * (values[1] - values[0])  # the most that can change
+    assert np.abs(Counterfactuals(graph, sample).message("k", "h")).max() <= moved
 
 
 @needs_native

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 import equinox as eqx
@@ -214,8 +214,9 @@ class Learned(AbstractBaseline):
 
     With `normalise`, all credit of a node is divided by max(1, sigma), as in NVIL (Mnih and Gregor
     2014): sigma^2 is the moving average of the squares of what was left of the signal in batches
-    before, summed over the node's routes. The estimate for each layer is then unbiased but for a
-    positive factor, which the sample has no part in: not the gradient itself.
+    before, summed over the node's routes. The estimate for each node is then unbiased but for a
+    positive factor, which the sample has no part in: not the gradient itself. Of a layer that is
+    tied, each place has a factor of its own.
 
     >>> estimator = hnca.HNCA(hnca.Learned(features=8))
     >>> estimate, state = estimator(graph, sample, estimator.init(graph, key=key))
@@ -247,7 +248,8 @@ class Learned(AbstractBaseline):
         return mean + deviation * state.network(at_least_single(view.parents))
 
     def update(self, state: PyTree, view: View, signal: Float[Array, " B"]) -> PyTree:
-        """A signal that is not finite counts as predicted: nothing is learned from it."""
+        """A signal that is not finite counts as predicted: nothing is learned from it. Where no
+        prediction can be had either, or a square overflows, the batch is passed over."""
         predicted = self.value(state, view, ())
         signal = jnp.where(jnp.isfinite(signal), signal, predicted)
         move = lambda old, new: self.decay * old + (1 - self.decay) * jnp.mean(new)
@@ -259,7 +261,9 @@ class Learned(AbstractBaseline):
         averages = batches, average, spread, residual
         mean, deviation = self._scale(Fit(state.network, state.opt_state, *averages))
         fitted = self._fitted(state, at_least_single(view.parents), (signal - mean) / deviation)
-        return Fit(*fitted, *averages)
+        after = Fit(*fitted, *averages)
+        finite = jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(after)])
+        return jax.tree.map(partial(jnp.where, jnp.all(finite)), after, state)
 
     @property
     def unbiased(self) -> bool:

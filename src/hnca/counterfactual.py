@@ -91,7 +91,8 @@ class Counterfactuals:
             return id(node.layer), node.name, node.parents, name, with_entropy
 
         if place(*edge) not in self._known:
-            edges = self._alike().get(self._kind(edge, with_entropy), [edge])
+            edges = self._alike().get(self._kind(edge, with_entropy), [])
+            edges = edges if any(place(*each) == place(*edge) for each in edges) else [edge]
             for each, tables in zip(edges, self._side_by_side(edges, with_entropy), strict=True):
                 self._known[place(*each)] = tables
         return self._known[place(*edge)]
@@ -140,7 +141,7 @@ class Counterfactuals:
             return self._local(node, name, with_entropy)
         statistics: list[Statistic] = [lambda logits: child.log_prob(logits, values)]
         statistics += [child.entropy] * with_entropy
-        if self.brute_force or not isinstance(child.logits, Affine):
+        if self.brute_force or type(child.logits) is not Affine:  # a subclass may be another map
             of_units = self._function_of(child, node.parents, name)
             functions = [lambda units, s=s: s(of_units(units)) for s in statistics]
             return [self.function(function, name) for function in functions]
@@ -196,7 +197,7 @@ def is_local(node: Node, parent: AbstractLayer) -> bool:
     """Whether each unit of the parent stands at a place of the picture that Bernoulli units see
     through a convolution, and they read nothing else. Else their tables are those of any map."""
     map, categories = node.layer.logits, parent.width // parent.units
-    if not (isinstance(map, Convolution) and isinstance(node.layer, Bernoulli)):
+    if not (type(map) is Convolution and isinstance(node.layer, Bernoulli)):
         return False
     return len(node.parents) == 1 and map.image[-1] % categories == 0
 
@@ -312,8 +313,8 @@ def _moves(weight: Float[Array, "O U"], layer: Bernoulli) -> Float[Array, "O U"]
 
 
 def _sign(layer: Bernoulli, values: Float[Array, "B U"], dtype) -> Float[Array, "B U"]:
-    """The sign with which a flip of each unit adds that."""
-    return (1 - 2 * layer.fired(values)).astype(dtype)
+    """The sign with which a flip of each unit adds that: 1 or -1, not what rounding made of it."""
+    return jnp.sign(1 - 2 * layer.fired(values)).astype(dtype)
 
 
 def _flip_table(

@@ -163,9 +163,9 @@ def _layer_variance(
 ) -> Float[Array, ""]:
     """The variance of the gradient, summed over the layer's parameters."""
     logits, mean_logits = layer.logits, mean.logits
-    if isinstance(logits, Affine):
+    if type(logits) is Affine:  # a subclass may be another map
         return _affine_variance(seen, mean_logits)
-    if isinstance(logits, Readout):
+    if type(logits) is Readout:
         features_of = jax.vmap(jax.vmap(logits.features))
         through = [(features_of(inputs), credit) for inputs, credit in seen]
         below = _per_example_variance(

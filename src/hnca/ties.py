@@ -64,6 +64,10 @@ def by_owner(parts: Sequence[Part], owned: Sequence[str]) -> tuple[Part, ...]:
     def owner(name: str) -> str:
         way = [name]
         while further := names[way[-1]]:
+            if len(further) > 1:
+                raise ValueError(
+                    f"'{way[-1]}' is tied to {quoted(further)}: one layer each, please"
+                )
             (named,) = further
             if named not in known:
                 wrong = f"'{way[-1]}' is to have the layer of '{named}', but there is none"

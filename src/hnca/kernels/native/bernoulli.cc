@@ -366,7 +366,7 @@ static inline int prepare(const Flip& flip, int64_t row, int rows, int64_t colum
   for (int o = 0; o < rows; o++) {
     columns.weight[o] = load(flip.weight + (row + o) * flip.inputs + column, width);
     const Floats size = magnitude(columns.weight[o]);
-    largest = size <= largest ? largest : size;  // NaN stays
+    largest = size <= largest ? largest : size;  // a NaN makes its columns NaN anyway
   }
   const bool all_small = !any_beyond(largest, TANH_LIMIT);
   for (int o = 0; o < rows; o++) {

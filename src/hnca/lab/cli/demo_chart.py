@@ -29,7 +29,7 @@ class CurveLines:
 
     def __init__(self, runs: Mapping[str, PlannedRun], out: Path):
         self._runs, self._out = runs, out
-        self._told = {label: len(curve) for label, curve in self._curves().items()}
+        self._told = {label: _done(curve) for label, curve in self._curves().items()}
 
     def __enter__(self) -> "CurveLines":
         return self
@@ -44,12 +44,12 @@ class CurveLines:
         """Tells what happened, and what was measured since."""
         self._troubles(events)
         for label, curve in self._curves().items():
-            for epoch, right in curve[self._told[label] :]:
-                epochs = self._runs[label].experiment.epochs
+            epochs = self._runs[label].experiment.epochs
+            for epoch, right in [each for each in curve if each[0] > self._told[label]]:
                 self.say(
                     f"{label:10} epoch {epoch}/{epochs}  {right:6.1%} of the test digits right"
                 )
-            self._told[label] = len(curve)
+            self._told[label] = _done(curve)
 
     def _troubles(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -100,10 +100,15 @@ class CurveChart(CurveLines):
 
     def _progress(self, curves: Mapping[str, Curve], epochs: int) -> str:
         """In words, below the curves."""
-        done = [f"{label} {len(curve)}/{epochs} epochs" for label, curve in curves.items()]
+        done = [f"{label} {_done(curve)}/{epochs} epochs" for label, curve in curves.items()]
         if not any(curves.values()):
             done = ["starting, and compiling: the curves begin in some seconds"]
         return "   ".join([*done, clock(time.monotonic() - self._began)])
+
+
+def _done(curve: Curve) -> int:
+    """The last epoch: of a long run, the disk tells the latest ones only."""
+    return curve[-1][0] if curve else 0
 
 
 def show_curves(runs: Mapping[str, PlannedRun], out: Path) -> CurveLines:
@@ -130,7 +135,7 @@ def chart(
         canvas.draw(places, styles[label], PLAIN[list(curves).index(label)])
         if curve:
             row = canvas.row(curve[-1][1])
-            row = next(each for each in (row, row + 1, row - 1) if each not in beside)
+            row = next(each for each in (row, row - 1, row + 1) if each not in beside)
             beside[row] = (f" {label} {curve[-1][1]:.1%}", styles[label])
     text = Text("test digits named right\n", style="bold")
     for row in range(lines):
