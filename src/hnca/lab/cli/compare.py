@@ -1,5 +1,6 @@
 """`hnca compare`: which estimator to take, on a network of one's own."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +22,8 @@ or FILE.py:CLASS, an experiment of your own, or the directory of a run, at its p
   hnca compare vae --layers 2
   hnca compare my_experiment.py:MyExperiment
   hnca compare runs/v2 -o comparison
-noise is the variance for a fixed example, efficiency is 1 / (noise x time)."""
+noise is the variance for a fixed example, worth (efficiency) is 1 / (noise x time)."""
+ENDING = 5.0  # seconds, for Python to start and the figure to be drawn
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class CompareOptions:
 
 def main(arguments: list[str]) -> None:
     """Compares, and prints a table."""
+    began = time.perf_counter()
     choices = {name: first_sentence(kind) for name, kind in EXPERIMENTS.items()}
     named = arguments[0] if arguments else ""
     if is_file_task(named) or (named and Path(named).is_dir()):
@@ -57,9 +60,9 @@ def main(arguments: list[str]) -> None:
     from ..training import keep_compiled
 
     keep_compiled()
-    _compare(
-        _read(Path(subject), options) if kind is None else _made(kind, settings, options), options
-    )
+    made = _read(Path(subject), options) if kind is None else _made(kind, settings, options)
+    used = time.perf_counter() - began + min(ENDING, options.budget / 10)
+    _compare(made, options, max(options.budget - used, options.budget / 2))
 
 
 def _parse(
@@ -97,7 +100,8 @@ def _read(path: Path, options: CompareOptions) -> "TrainedRun":
     return read_trained(RunDirectory(path), kind, options.data_dir)
 
 
-def _compare(subject: "TrainedRun", options: CompareOptions) -> None:
+def _compare(subject: "TrainedRun", options: CompareOptions, seconds: float) -> None:
+    """Within so many seconds."""
     from rich.progress import Progress
 
     from ..report.comparison import write_comparison
@@ -107,7 +111,7 @@ def _compare(subject: "TrainedRun", options: CompareOptions) -> None:
         task = bar.add_task("starting", total=1.0)
         tell = lambda share, what: bar.update(task, completed=share, description=what)
         try:
-            found = compare_on(subject, options.estimators, options.budget, tell)
+            found = compare_on(subject, options.estimators, seconds, tell)
         except ValueError as error:
             raise UserError(str(error)) from None
     title = f"{subject.experiment.title} on {subject.data.name}, after {subject.epoch} epochs"
