@@ -2,6 +2,7 @@
 sentence of advice. How it is measured: see compare.py."""
 
 import json
+from textwrap import fill
 from typing import Any, NamedTuple
 
 UNLIKELY = 1e-5  # as a chance of one method in a comparison of two dozen
@@ -95,16 +96,15 @@ class Comparison(NamedTuple):
             [line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines
         ]
         table = ["  ".join(cells).rstrip() for cells in padded]
-        return "\n".join(
-            [*table, WORDS, *self._missing, f"bias is against {self.reference}", self.advice]
-        )
+        reference = f"reference gradient: {self.reference}"
+        return "\n".join([*table, WORDS, *self._missing, reference, self.advice])
 
     @property
     def _missing(self) -> list[str]:
         """By reason, as many share one."""
         reasons = dict.fromkeys(self.left_out.values())
         names = lambda why: ", ".join(name for name, each in self.left_out.items() if each == why)
-        return [f"not measured: {names(why)}: {why}" for why in reasons]
+        return [fill(f"not measured: {why}: {names(why)}", 100) for why in reasons]
 
 
 def _cells(row: Row) -> tuple[str, ...]:
