@@ -12,8 +12,9 @@ an optimiser gets, over independent samples of the same batch:
                 with the reference and with some random directions, and how likely one so large is
     efficiency  1 / (noise x time), the mean noise over the parameters of the nodes
 
-A method that climbs another objective than the sum of the components is no worse or better at it:
-its noise and its price are measured, and neither bias nor cosine nor efficiency.
+A biased method has no efficiency: less noise around another mean is no gain to be weighed against
+time alone. A method that climbs another objective than the sum of the components has neither bias
+nor cosine either: it is no worse or better at what it does not do.
 
 The reference is the exact gradient where it can be enumerated, else the mean of many samples of
 the most efficient unbiased method.
@@ -440,13 +441,12 @@ def _row(problem: Problem, each: _Contender, yardstick: _Contender, reference: _
 
 
 def _rated(rows: list[Row], yardstick: _Contender) -> tuple[Row, ...]:
-    """The most efficient first, of those with the same objective; the best of the unbiased ones
-    has 1."""
-    comparable = [row for row in rows if row.mean_noise and row.objective is None]
-    worth = {row.name: 1 / (row.mean_noise * row.milliseconds) for row in comparable}  # pyright: ignore[reportOptionalOperand]
-    best = max((worth.get(row.name, 0) for row in rows if row.unbiased), default=0) or 1
-    rated = [row._replace(efficiency=worth.get(row.name, 0) / best) for row in rows]
-    ranked = sorted(rated, key=lambda row: -row.efficiency)
+    """The most efficient first, with 1; then the biased; then those that climb something else."""
+    price = lambda row: (row.mean_noise or 0.0) * row.milliseconds
+    is_fair = lambda row: row.unbiased and row.objective is None and price(row) > 0
+    least = min((price(row) for row in rows if is_fair(row)), default=0.0)
+    rated = [row._replace(efficiency=least / price(row)) if is_fair(row) else row for row in rows]
+    ranked = sorted(rated, key=lambda row: (row.objective is not None, -row.efficiency, price(row)))
     cost = median(yardstick.seconds) * 1e3
     return (*ranked, Row(YARDSTICK, {}, {}, milliseconds=cost, megabytes=yardstick.megabytes))
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 UNLIKELY = 1e-5  # as a chance of one method in a comparison of two dozen
 WORDS = """\
 noise: variance of a parameter's gradient for a fixed example; variance: over examples too, as of
-gradient_variance; ms: a step; MB: at its peak; worth: 1 / (noise x time), best unbiased method 1"""
+gradient_variance; ms: a step; MB: at its peak; worth: 1 / (noise x time), if unbiased, best 1"""
 ROUNDING = 1e-4  # of gradients in single precision, as a share of the gradient
 
 
@@ -32,7 +32,9 @@ class Row(NamedTuple):
     milliseconds: float = 0.0  # a step: forward pass and gradient, without the optimiser
     relative_time: float = 1.0  # to backpropagation
     megabytes: float | None = None  # that the program needs at its peak, beside its inputs
-    efficiency: float = 0.0  # 1 / (noise x time); 1 at the best unbiased method; 0: not comparable
+    efficiency: float = (
+        0.0  # 1 / (noise x time); 1 at the best; 0 for a method that is not unbiased
+    )
 
     @property
     def is_seen_biased(self) -> bool:
@@ -50,7 +52,7 @@ class Comparison(NamedTuple):
     ['hnca', 'backpropagation']
     """
 
-    rows: tuple[Row, ...]  # the most efficient first, then the yardstick
+    rows: tuple[Row, ...]  # the most efficient first; those without efficiency; the yardstick
     left_out: dict[str, str]  # methods that were not measured, and why
     reference: str  # where the reference gradient is from
 
