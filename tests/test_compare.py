@@ -10,13 +10,14 @@ import pytest
 from matplotlib.text import Text
 
 import hnca
-from enumeration import every_sample
+from enumeration import assert_trees_close, every_sample
 from graphs import Case, bandit, bits, keys, lively
 from hnca.compare import (
     BRUTE_FORCE,
     LATE,
     YARDSTICK,
     Problem,
+    _Contender,
     _directions,
     _program,
     _projected,
@@ -154,6 +155,20 @@ def likelihood() -> Case:
     return Case(lively(graph), {"x": bits(3, 2)})
 
 
+def test_a_method_learns_before_it_is_measured():
+    """As it would from the samples that are measured, of which it needs the signal only."""
+    case, name = small(), "reinforce+baseline"
+    problem, estimator = Problem(case.graph, {"x": bits(6, 2)}, None, True), make_estimator(name)
+    state, draws = estimator.init(case.graph), _program(problem, estimator)
+    contender = _Contender(name, estimator, state, draws)
+    contender.prepare(problem)
+    contender.learn(problem, KEY)
+    after, _, _ = jax.jit(draws)(case.graph, state, jax.random.split(KEY, contender.warm_up))
+    assert contender.warm_up == 50
+    assert_trees_close(contender.state, after)
+    assert jnp.all(contender.state["h1"] != 0)
+
+
 def test_another_objective_is_not_called_bias(monkeypatch):
     """Nor is it the reference, or recommended, or ranked, however little noise it has."""
     case, methods = likelihood(), ["vimco", "reinforce"]
@@ -225,7 +240,7 @@ def test_what_there_is_no_time_for_is_listed():
     assert [row.name for row in found.rows] == ["hnca+baseline", "reinforce", YARDSTICK]
     assert found.left_out.keys() == set(REGISTRY) - {"hnca+baseline", "reinforce", BRUTE_FORCE}
     assert set(found.left_out.values()) == {LATE}
-    assert f"not measured: {LATE}: hnca, hnca+loo, hnca+learned," in str(found)
+    assert f"not measured: {LATE}: reinforce+baseline, loo, disarm, hnca," in str(found)
 
 
 def test_names_in_the_figure_cover_nothing():

@@ -10,11 +10,11 @@ out=docs/results/compare
 compare() { # NAME SECONDS SUBJECT...
     name=$1 seconds=$2
     shift 2
-    hnca compare "$@" --budget "$seconds" -o "$out/$name" | tee "$out/$name.txt"
+    hnca compare "$@" --budget "$seconds" -o "$out/$name" | grep -v ^wrote | tee "$out/$name.txt"
     mv "$out/$name/compare.png" "$out/$name.png"
     rm -r "${out:?}/$name"
 }
 
-compare vae-2 420 vae --layers 2 --preset quick
+compare vae-2 400 vae --layers 2 --preset quick
 compare bandit 120 bandit --layers 2 --preset quick
 compare own 180 examples/own_experiment.py:Patterns

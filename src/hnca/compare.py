@@ -42,16 +42,17 @@ from .validation import checked_arrays
 
 YARDSTICK = "backpropagation"
 BRUTE_FORCE = "local-expectation"  # what hnca computes, a hundred times slower
-FIRST = ("hnca+baseline", "reinforce")  # what to begin with, and what it is held against
+FIRST = ("hnca+baseline", "reinforce", "reinforce+baseline", "loo", "disarm")  # the paper's
 SAMPLES_AT_ONCE = 8  # of the batch, in one call of a program
 NUMBERS_AT_ONCE = 2**25  # in the gradients that are in memory together
 WARM_UP = 600  # samples before anything is measured, for methods with a state
+LEARNT_AT_ONCE = 50  # of them
 ENUMERATED = 2**12  # configurations of all units together
 DIRECTIONS = 8  # random ones, along which bias is looked for
 DOUBTFUL = 5.0  # standard errors
 LEAST_ROUNDS = 4  # whatever the budget
 LEAST_METHODS = 2
-PREPARING, WARMING = 0.5, 0.65  # the share of the budget that is used when it has to end
+PREPARING, WARMING = 0.6, 0.75  # the share of the budget that is used when it has to end
 LATE = "no time left: --budget (budget= in Python)"
 
 Progress = Callable[[float, str], None]  # the share of the budget that is used, and what is done
@@ -156,7 +157,9 @@ class _Contender:
         self, name: str, estimator: AbstractEstimator | None, state: PyTree, draws: Callable
     ):
         self.name, self.estimator, self.state = name, estimator, state
-        self._draws, self._program = eqx.filter_jit(draws), None
+        self._draws = eqx.filter_jit(draws)
+        self._learns = eqx.filter_jit(lambda *inputs: draws(*inputs)[0])  # no more than it needs
+        self._program, self._lesson = None, None
         self.megabytes: float | None = None
         self.warm_up = 0  # samples
         self.forget()
@@ -177,9 +180,19 @@ class _Contender:
         """Gets the program ready. A method that cannot do this network says so here."""
         keys = jax.random.split(jax.random.key(0), problem.samples)
         self._program = self._draws.lower(problem.graph, self.state, keys).compile()
+        if jax.tree.leaves(self.state):
+            keys = jax.random.split(jax.random.key(0), LEARNT_AT_ONCE)
+            self._lesson = self._learns.lower(problem.graph, self.state, keys).compile()
         memory = self._program.compiled.memory_analysis()
         if memory is not None:
             self.megabytes = memory.temp_size_in_bytes / 1e6
+
+    def learn(self, problem: Problem, key: PRNGKeyArray) -> None:
+        """Fresh samples for the state alone: quicker, as their gradients are not asked for."""
+        if self._lesson is not None:
+            keys = jax.random.split(key, LEARNT_AT_ONCE)
+            self.state = jax.block_until_ready(self._lesson(problem.graph, self.state, keys))
+            self.warm_up += LEARNT_AT_ONCE
 
     def draw(self, problem: Problem, key: PRNGKeyArray) -> Vectors:
         """Gradient estimates from fresh samples of the batch."""
@@ -292,20 +305,16 @@ def _warm_up(
 ) -> None:
     """Baselines and control variates learn from what they see: let them, all of them as much,
     within reason. Then two calls of each method show what to expect."""
-    learning = [each for each in contenders if jax.tree.leaves(each.state)]
-    rounds = math.ceil(WARM_UP / problem.samples)
-    for number in range(rounds):
+    for number in range(WARM_UP // LEARNT_AT_ONCE):
         if number and clock.used > WARMING:
             break
         clock.tell("warming up what learns")
-        for place, each in enumerate(learning):
-            each.draw(problem, jax.random.fold_in(jax.random.fold_in(key, number), place))
-            each.warm_up += problem.samples
+        for place, each in enumerate(contenders):
+            each.learn(problem, jax.random.fold_in(jax.random.fold_in(key, number), place))
     for place, each in enumerate(contenders):
         each.forget()
-        for number in range(2):
-            own = jax.random.fold_in(jax.random.fold_in(key, rounds + number), place)
-            each.draw(problem, own)
+        for number in range(WARM_UP, WARM_UP + 2):
+            each.draw(problem, jax.random.fold_in(jax.random.fold_in(key, number), place))
 
 
 class _Reference(NamedTuple):

@@ -23,7 +23,7 @@ or FILE.py:CLASS, an experiment of your own, or the directory of a run, at its p
   hnca compare my_experiment.py:MyExperiment
   hnca compare runs/v2 -o comparison
 noise is the variance for a fixed example, worth (efficiency) is 1 / (noise x time)."""
-ENDING = 5.0  # seconds, for Python to start and the figure to be drawn
+ENDING = 8.0  # seconds, for Python to start and the figure to be drawn
 
 
 @dataclass(frozen=True)
