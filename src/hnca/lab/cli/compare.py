@@ -23,7 +23,7 @@ or FILE.py:CLASS, an experiment of your own, or the directory of a run, at its p
   hnca compare my_experiment.py:MyExperiment
   hnca compare runs/v2 -o comparison
 noise is the variance for a fixed example, worth (efficiency) is 1 / (noise x time)."""
-ENDING = 8.0  # seconds, for Python to start and the figure to be drawn
+ENDING = 10.0  # seconds, for Python to start and the figure to be drawn
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> None:
 
     keep_compiled()
     made = _read(Path(subject), options) if kind is None else _made(kind, settings, options)
-    used = time.perf_counter() - began + min(ENDING, options.budget / 10)
+    used = time.perf_counter() - began + min(ENDING, options.budget / 4)
     _compare(made, options, max(options.budget - used, options.budget / 2))
 
 
@@ -100,6 +100,14 @@ def _read(path: Path, options: CompareOptions) -> "TrainedRun":
     return read_trained(RunDirectory(path), kind, options.data_dir)
 
 
+def _title(subject: "TrainedRun") -> str:
+    """The network, and which method has trained it, if any has."""
+    title, data = subject.experiment.title, subject.data.name
+    if subject.epoch:
+        return f"{title} on {data}, after {subject.epoch} epochs"
+    return f"{title.replace(f'-{subject.experiment.estimator}', '')} on {data}, untrained"
+
+
 def _compare(subject: "TrainedRun", options: CompareOptions, seconds: float) -> None:
     """Within so many seconds."""
     from rich.progress import Progress
@@ -114,7 +122,7 @@ def _compare(subject: "TrainedRun", options: CompareOptions, seconds: float) -> 
             found = compare_on(subject, options.estimators, seconds, tell)
         except ValueError as error:
             raise UserError(str(error)) from None
-    title = f"{subject.experiment.title} on {subject.data.name}, after {subject.epoch} epochs"
+    title = _title(subject)
     print(f"{title}, a batch of {subject.experiment.batch_size}:\n{found}")
     if options.out is not None:
         for path in write_comparison(found, options.out, title):

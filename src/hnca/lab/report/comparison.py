@@ -59,7 +59,7 @@ def draw_comparison(found: Comparison, title: str) -> Any:
     axes.set(ylabel="noise: variance of a parameter's gradient, for a fixed example")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_formatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "25" else "")
+    axes.xaxis.set_minor_formatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "2357" else "")
     axes.yaxis.set_minor_formatter("")
     axes.grid(alpha=0.25, which="both")
     axes.margins(0.15)
