@@ -134,7 +134,7 @@ def test_what_cannot_do_the_network_is_listed_with_its_reason():
     sizes = {"reward": case.world, "exact": False, "budget": 0.01}
     found = hnca.compare(case.graph, ["hnca", "loo"], KEY, **sizes, **case.context)
     assert [row.name for row in found.rows] == ["hnca", YARDSTICK]
-    assert "needs the objective as a function" in found.left_out["loo"]
+    assert found.left_out["loo"].startswith("needs the objective as a function")
     assert "samples of hnca" in found.reference
     assert not found.rows[0].is_seen_biased
     with pytest.raises(ValueError, match="budget must be above 0"):
@@ -240,7 +240,7 @@ def test_what_there_is_no_time_for_is_listed():
     assert [row.name for row in found.rows] == ["hnca+baseline", "reinforce", YARDSTICK]
     assert found.left_out.keys() == set(REGISTRY) - {"hnca+baseline", "reinforce", BRUTE_FORCE}
     assert set(found.left_out.values()) == {LATE}
-    assert f"not measured: {LATE}: reinforce+baseline, loo, disarm, hnca," in str(found)
+    assert "not measured: reinforce+baseline, loo, disarm, hnca," in str(found)
 
 
 def test_names_in_the_figure_cover_nothing():

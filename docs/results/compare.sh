@@ -1,6 +1,6 @@
 #!/bin/sh
-# The figures of docs/which_estimator.md: what `hnca compare` finds on three networks. Takes a
-# quarter of an hour; much of it is compiling, so that a second time needs less.
+# The figures of docs/which_estimator.md: what `hnca compare` finds on three networks. Takes ten
+# minutes; much of it is compiling, so that a second time needs less.
 #
 #     sh docs/results/compare.sh
 set -eu
@@ -16,5 +16,5 @@ compare() { # NAME SECONDS SUBJECT...
 }
 
 compare vae-2 400 vae --layers 2 --preset quick
-compare bandit 120 bandit --layers 2 --preset quick
-compare own 180 examples/own_experiment.py:Patterns
+compare bandit 90 bandit --layers 2 --preset quick
+compare own 90 examples/own_experiment.py:Patterns

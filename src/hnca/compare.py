@@ -223,7 +223,8 @@ def _prepared(
             contender = _Contender(name, estimator, state, _program(problem, estimator))
             contender.prepare(problem)
         except ValueError as error:
-            left_out[name] = str(error).partition("\n")[0]
+            reason = str(error).partition("\n")[0]
+            left_out[name] = reason.removeprefix(f"{type(estimator).__name__} ")
             continue
         for call in range(2):  # the first of all is slower than others
             contender.draw(problem, jax.random.fold_in(key, call))

@@ -106,7 +106,8 @@ class Comparison(NamedTuple):
         """By reason, as many share one."""
         reasons = dict.fromkeys(self.left_out.values())
         names = lambda why: ", ".join(name for name, each in self.left_out.items() if each == why)
-        return [fill(f"not measured: {why}: {names(why)}", 100) for why in reasons]
+        lines = [f"not measured: {names(why)}: {why}" for why in reasons]
+        return [fill(line, 100, break_on_hyphens=False) for line in lines]
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -121,7 +122,7 @@ def _bias(row: Row) -> str:
     if row.objective is not None:
         return "another objective"
     if row.bias is not None:
-        return f"{row.bias:.1%}" if row.is_seen_biased else "none"
+        return f"{100 * row.bias:.2g}%" if row.is_seen_biased else "none"
     if row.z is None or row.visible is None:
         return ""
     return f"seen, z {row.z:.0f}" if row.is_seen_biased else f"none seen (of {row.visible:.1%})"
