@@ -46,6 +46,7 @@ DRAWING = [  # samples of their own
 OF_LIKELIHOOD = ["vimco", "importance-em"]  # another objective: tests/test_multi_sample.py
 OF_ANYTHING = [name for name in METHODS if name not in OF_LIKELIHOOD]
 QUICK = ["hnca+baseline", "reinforce", "loo", "disarm", "rebar"]
+SCALED = ["nvil"]  # the gradient of each node, divided by a number that the state has
 BERNOULLI_ONLY = ["disarm", "arm"]
 
 
@@ -187,11 +188,39 @@ def test_unbiased(name):
     if estimator.unbiased:
         assert_trees_close(mean, gradient)
         return
+    if name in SCALED:
+        return  # unbiased before it has seen anything; then: the next row
     pairs = zip(jax.tree.leaves(mean), jax.tree.leaves(gradient), strict=True)
     bias = [np.abs(np.squeeze(m) - np.squeeze(g)) for m, g in pairs]
     worst = max(float(part.max()) for part in bias if part.size)
     print(f"{name}: largest bias of a coordinate {worst:.3f}")
     assert worst > 0.01, "called biased, but is not"
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_scaled_methods_are_biased_in_length_alone(name):
+    """After some batches, the exact expectation for a node is its gradient, divided by the
+    deviation of what was left of the signal, which the state has."""
+    case, estimator = tiny(), make_estimator(name)
+    state = estimator.init(case.graph, key=KEY)
+    for key in jax.random.split(KEY, 5):
+        sample = case.graph.sample(key, x=bits(8, 2))
+        _, state = estimator(case.graph, sample, state)
+    _, gradient = hnca.exact_gradient(case.graph, **case.context)
+    ((estimate, probability),) = estimates(case, estimator, [state])
+    mean = expectation(estimate.grads, probability)
+    deviations = [jnp.sqrt(fit.residual / (1 - 0.99**fit.batches)) for fit in state.values()]
+    assert len(deviations) == len(gradient.nodes)
+    assert max(deviations) > 1.1, "nothing was divided"
+    wanted = eqx.tree_at(
+        lambda graph: graph.nodes,
+        gradient,
+        tuple(
+            jax.tree.map(lambda leaf, by=by: leaf / jnp.maximum(1, by), node)
+            for node, by in zip(gradient.nodes, deviations, strict=True)
+        ),
+    )
+    assert_trees_close(mean, wanted)
 
 
 def test_straight_through_is_right_where_all_is_linear():
@@ -464,6 +493,7 @@ def test_registry():
         "reinforce+baseline",
         "reinforce+loo",
         "reinforce+learned",
+        "nvil",
         "loo",
         "loo-independent",
         "disarm",

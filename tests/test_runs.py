@@ -442,8 +442,9 @@ def test_a_wrong_configuration_is_refused_by_name(settings, message):
     [
         {"layers": 2, "units": (3,), "updates": 7, "downstream_only": False},
         {"estimator": "hnca", "units": (3,), "categories": 3, "optimizer": "sgd"},
+        pytest.param({"estimator": "relax", "units": (3,)}, marks=pytest.mark.slow),
     ],
-    ids=["ablation", "categorical"],
+    ids=["ablation", "categorical", "parameters of the method's own"],
 )
 def test_a_vae_run_ends_in_the_same_bits(tmp_path, settings):
     settings = {"epochs": 2, "batch_size": 12, "eval_every": 2, "eval_samples": 3} | settings

@@ -214,9 +214,14 @@ class Learned(AbstractBaseline):
 
     With `normalise`, all credit of a node is divided by max(1, sigma), as in NVIL (Mnih and Gregor
     2014): sigma^2 is the moving average of the squares of what was left of the signal in batches
-    before, summed over the node's routes. The estimate for each node is then unbiased but for a
-    positive factor, which the sample has no part in: not the gradient itself. Of a layer that is
-    tied, each place has a factor of its own.
+    before, summed over the node's routes. That is known before the sample is drawn, so that
+
+        E[estimate of a node]  =  gradient of the node / max(1, sigma of the node)
+
+    exactly: unbiased for each node but for a positive factor. The factors of nodes differ, and
+    those of the objective's own layers are 1; of a tied layer, each place has its own. So the whole
+    estimate does not point along the gradient on average, though it does point uphill: `unbiased` is
+    False.
 
     >>> estimator = hnca.HNCA(hnca.Learned(features=8))
     >>> estimate, state = estimator(graph, sample, estimator.init(graph, key=key))

@@ -9,8 +9,12 @@ an optimiser gets, over independent samples of the same batch:
     cosine      of the angle between one G and the reference gradient, on average
     bias        E G less the gradient: its exact size where all samples can be enumerated and the
                 method draws none of its own; else the largest z-score, over each layer's product
-                with the reference and with some random directions
+                with the reference and with some random directions, and how likely one so large is
     efficiency  1 / (noise x time), the mean noise over the parameters of the nodes
+
+A biased method has no efficiency: less noise around another mean is no gain to be weighed against
+time alone. A method that climbs another objective than the sum of the components has neither bias
+nor cosine either: it is no worse or better at what it does not do.
 
 The reference is the exact gradient where it can be enumerated, else the mean of many samples of
 the most efficient unbiased method.
@@ -30,21 +34,26 @@ from jaxtyping import Array, ArrayLike, Float, Key, PRNGKeyArray, PyTree
 from .comparison import Comparison, Row
 from .credit import gradient_variance, parameter_counts
 from .estimators import REGISTRY, AbstractEstimator, make_estimator
+from .estimators.objectives import ExpectedSum
 from .exact import World, configurations, exact_gradient
 from .graph import Graph, Node
-from .tally import TINY, Tally, Vectors, largest_z
+from .tally import TINY, Tally, Vectors, chance, largest_z
 from .validation import checked_arrays
 
 YARDSTICK = "backpropagation"
 BRUTE_FORCE = "local-expectation"  # what hnca computes, a hundred times slower
+FIRST = ("hnca+baseline", "reinforce", "reinforce+baseline", "loo", "disarm")  # the paper's
 SAMPLES_AT_ONCE = 8  # of the batch, in one call of a program
 NUMBERS_AT_ONCE = 2**25  # in the gradients that are in memory together
 WARM_UP = 600  # samples before anything is measured, for methods with a state
+LEARNT_AT_ONCE = 50  # of them
 ENUMERATED = 2**12  # configurations of all units together
 DIRECTIONS = 8  # random ones, along which bias is looked for
 DOUBTFUL = 5.0  # standard errors
 LEAST_ROUNDS = 4  # whatever the budget
 LEAST_METHODS = 2
+PREPARING, WARMING = 0.6, 0.75  # the share of the budget that is used when it has to end
+LATE = "no time left: --budget (budget= in Python)"
 
 Progress = Callable[[float, str], None]  # the share of the budget that is used, and what is done
 
@@ -76,9 +85,7 @@ def compare(
     problem, clock = Problem(graph, arrays, reward, exact), _Clock(budget, progress)
     ready, warm, reference_key, measure_key = jax.random.split(key, 4)
     contenders, left_out = _prepared(problem, _chosen(estimators), clock, ready)
-    for number, each in enumerate(contenders):
-        clock.tell(f"warming up {each.name}")
-        _warm_up(problem, each, clock, jax.random.fold_in(warm, number))
+    _warm_up(problem, contenders, clock, warm)
     reference = _reference(problem, contenders, clock, reference_key)
     _measure(problem, contenders, reference, clock, measure_key)
     yardstick, *methods = contenders
@@ -122,6 +129,10 @@ class _Clock:
     def used(self) -> float:
         return (time.perf_counter() - self._began) / self._budget
 
+    def share(self, seconds: float) -> float:
+        """Of the budget."""
+        return seconds / self._budget
+
     def tell(self, what: str) -> None:
         self._progress(min(self.used, 1.0), what)
 
@@ -131,8 +142,9 @@ def _chosen(
 ) -> dict[str, AbstractEstimator]:
     if isinstance(estimators, Mapping):
         return dict(estimators)
-    names = [name for name in REGISTRY if name != BRUTE_FORCE] if estimators is None else estimators
-    return {name: make_estimator(name) for name in names}
+    everything = [name for name in (*FIRST, *REGISTRY) if name != BRUTE_FORCE]
+    names = everything if estimators is None else estimators
+    return {name: make_estimator(name) for name in dict.fromkeys(names)}
 
 
 # Programs
@@ -145,9 +157,16 @@ class _Contender:
         self, name: str, estimator: AbstractEstimator | None, state: PyTree, draws: Callable
     ):
         self.name, self.estimator, self.state = name, estimator, state
-        self._draws, self._lowered, self._program = eqx.filter_jit(draws), None, None
+        self._draws = eqx.filter_jit(draws)
+        self._learns = eqx.filter_jit(lambda *inputs: draws(*inputs)[0])  # no more than it needs
+        self._program, self._lesson = None, None
         self.megabytes: float | None = None
+        self.warm_up = 0  # samples
         self.forget()
+
+    @property
+    def has_other_objective(self) -> bool:
+        return self.estimator is not None and not isinstance(self.estimator.objective, ExpectedSum)
 
     def forget(self) -> None:
         """What was measured while compiling and warming up says nothing."""
@@ -157,18 +176,23 @@ class _Contender:
         self.cosines: list[float] = []  # with the reference
         self.shares: list[float] = []  # of the reference, along it
 
-    def trace(self, problem: Problem) -> None:
-        """A method that cannot do this says so here."""
+    def prepare(self, problem: Problem) -> None:
+        """Gets the program ready. A method that cannot do this network says so here."""
         keys = jax.random.split(jax.random.key(0), problem.samples)
-        self._lowered = self._draws.lower(problem.graph, self.state, keys)
-
-    def compile(self) -> None:
-        """Gets the program ready."""
-        assert self._lowered is not None
-        self._program = self._lowered.compile()
+        self._program = self._draws.lower(problem.graph, self.state, keys).compile()
+        if jax.tree.leaves(self.state):
+            keys = jax.random.split(jax.random.key(0), LEARNT_AT_ONCE)
+            self._lesson = self._learns.lower(problem.graph, self.state, keys).compile()
         memory = self._program.compiled.memory_analysis()
         if memory is not None:
             self.megabytes = memory.temp_size_in_bytes / 1e6
+
+    def learn(self, problem: Problem, key: PRNGKeyArray) -> None:
+        """Fresh samples for the state alone: quicker, as their gradients are not asked for."""
+        if self._lesson is not None:
+            keys = jax.random.split(key, LEARNT_AT_ONCE)
+            self.state = jax.block_until_ready(self._lesson(problem.graph, self.state, keys))
+            self.warm_up += LEARNT_AT_ONCE
 
     def draw(self, problem: Problem, key: PRNGKeyArray) -> Vectors:
         """Gradient estimates from fresh samples of the batch."""
@@ -185,28 +209,34 @@ class _Contender:
 def _prepared(
     problem: Problem, chosen: dict[str, AbstractEstimator], clock: _Clock, key: PRNGKeyArray
 ) -> tuple[list[_Contender], dict[str, str]]:
-    """The yardstick and every method that can do this, compiled; and why the others are left out.
-    Compiling may use half of the budget, and more for the first two."""
+    """The yardstick and the methods that can do this, compiled, one after the other; and why the
+    others are left out. The first two are there whatever the budget."""
     contenders, left_out = [_Contender(YARDSTICK, None, (), _yardstick(problem))], {}
-    contenders[0].trace(problem)
+    contenders[0].prepare(problem)
     for number, (name, estimator) in enumerate(chosen.items()):
-        clock.tell(f"tracing {name}")
+        if len(contenders) > LEAST_METHODS and not _has_time(clock, contenders, problem):
+            left_out[name] = LATE
+            continue
+        clock.tell(f"compiling {name}")
         try:
             state = estimator.init(problem.graph, key=jax.random.fold_in(key, number))
             contender = _Contender(name, estimator, state, _program(problem, estimator))
-            contender.trace(problem)
+            contender.prepare(problem)
         except ValueError as error:
-            left_out[name] = str(error).partition("\n")[0]
+            reason = str(error).partition("\n")[0]
+            left_out[name] = reason.removeprefix(f"{type(estimator).__name__} ")
             continue
+        for call in range(2):  # the first of all is slower than others
+            contender.draw(problem, jax.random.fold_in(key, call))
         contenders.append(contender)
-    for number, each in enumerate(contenders):
-        if clock.used > 0.5 and number > LEAST_METHODS:
-            late = "the budget was used up by compiling the others: raise it"
-            left_out |= {each.name: late for each in contenders[number:]}
-            return contenders[:number], left_out
-        clock.tell(f"compiling {each.name}")
-        each.compile()
     return contenders, left_out
+
+
+def _has_time(clock: _Clock, contenders: list[_Contender], problem: Problem) -> bool:
+    """Whether there is some to compile, and enough to measure all that there are so far."""
+    call = lambda each: problem.samples * each.seconds[-1] if each.seconds else 0.0
+    rounds = 2 * LEAST_ROUNDS * sum(map(call, contenders))
+    return clock.used < PREPARING and clock.used + clock.share(rounds) < WARMING
 
 
 def _program(problem: Problem, estimator: AbstractEstimator) -> Callable:
@@ -271,17 +301,21 @@ def _vectors(graph: Graph, grads: Graph) -> Vectors:
 # Reference
 
 
-def _warm_up(problem: Problem, each: _Contender, clock: _Clock, key: PRNGKeyArray) -> None:
-    """Baselines and control variates learn from what they see: let them, within reason. Then two
-    rounds show what to expect."""
-    calls = math.ceil(WARM_UP / problem.samples) if jax.tree.leaves(each.state) else 1
-    for number in range(calls):
-        each.draw(problem, jax.random.fold_in(key, number))
-        if clock.used > 0.6:
+def _warm_up(
+    problem: Problem, contenders: list[_Contender], clock: _Clock, key: PRNGKeyArray
+) -> None:
+    """Baselines and control variates learn from what they see: let them, all of them as much,
+    within reason. Then two calls of each method show what to expect."""
+    for number in range(WARM_UP // LEARNT_AT_ONCE):
+        if number and clock.used > WARMING:
             break
-    each.forget()
-    for number in range(2):
-        each.draw(problem, jax.random.fold_in(key, calls + number))
+        clock.tell("warming up what learns")
+        for place, each in enumerate(contenders):
+            each.learn(problem, jax.random.fold_in(jax.random.fold_in(key, number), place))
+    for place, each in enumerate(contenders):
+        each.forget()
+        for number in range(WARM_UP, WARM_UP + 2):
+            each.draw(problem, jax.random.fold_in(jax.random.fold_in(key, number), place))
 
 
 class _Reference(NamedTuple):
@@ -303,7 +337,11 @@ def _reference(
         directions = _directions(mean, key)
         along = {name: directions[name] @ vector for name, vector in mean.items()}
         return _Reference(mean, directions, Tally.exactly(along), "exact, by enumeration")
-    fair = [each for each in contenders if each.estimator is not None and each.estimator.unbiased]
+    fair = [
+        each
+        for each in contenders
+        if each.estimator is not None and each.estimator.unbiased and not each.has_other_objective
+    ]
     if not fair:
         raise ValueError("compare: needs an unbiased method to compare with: add hnca")
     best = min(fair, key=lambda each: _mean_noise(problem, each.gradient) * median(each.seconds))
@@ -368,8 +406,9 @@ def _measure(
     """Rounds, in each of which every method draws once, until the budget is used up."""
     for each in contenders:
         each.forget()
-    number = 0
-    while number < LEAST_ROUNDS or clock.used < 0.97:
+    number, took = 0, 0.0
+    while number < LEAST_ROUNDS or clock.used + took < 1:
+        began = clock.used
         for place, each in enumerate(contenders):
             clock.tell(f"measuring {each.name}")
             own = jax.random.fold_in(jax.random.fold_in(key, number), place)
@@ -378,40 +417,46 @@ def _measure(
             cosines, shares = _angles(vectors, reference.mean)
             each.cosines += cosines.tolist()
             each.shares += shares.tolist()
-        number += 1
+        number, took = number + 1, clock.used - began
 
 
 def _row(problem: Problem, each: _Contender, yardstick: _Contender, reference: _Reference) -> Row:
     assert each.estimator is not None
-    bias = _exact_bias(problem, each.estimator, each.state, reference.mean)
-    z = visible = None
-    if bias is None:
-        z = largest_z(each.along, reference.along)
-        visible = DOUBTFUL * stdev(each.shares) / math.sqrt(len(each.shares))
     pairs = zip(each.seconds, yardstick.seconds, strict=True)
-    return Row(
+    variance = {name: fmean(one[name] for one in each.variances) for name in each.variances[0]}
+    row = Row(
         name=each.name,
         unbiased=each.estimator.unbiased,
-        bias=bias,
-        z=z,
-        visible=visible,
-        cosine=fmean(each.cosines),
         noise=_noise(problem, each.gradient),
-        variance={name: fmean(one[name] for one in each.variances) for name in each.variances[0]},
+        variance=variance,
         mean_noise=_mean_noise(problem, each.gradient),
+        mean_variance=_over_nodes(problem, variance),
         samples=int(each.gradient.count),
+        warm_up=each.warm_up,
         milliseconds=median(each.seconds) * 1e3,
         relative_time=median(mine / theirs for mine, theirs in pairs),
         megabytes=each.megabytes,
     )
+    if each.has_other_objective:
+        return row._replace(objective=each.estimator.objective.words)
+    row = row._replace(cosine=fmean(each.cosines))
+    bias = _exact_bias(problem, each.estimator, each.state, reference.mean)
+    if bias is not None:
+        return row._replace(bias=bias)
+    return row._replace(
+        z=largest_z(each.along, reference.along),
+        chance=chance(each.along, reference.along),
+        visible=DOUBTFUL * stdev(each.shares) / math.sqrt(len(each.shares)),
+    )
 
 
 def _rated(rows: list[Row], yardstick: _Contender) -> tuple[Row, ...]:
-    """The most efficient first; the best of the unbiased ones has 1."""
-    worth = {row.name: 1 / (row.mean_noise * row.milliseconds) for row in rows if row.mean_noise}
-    best = max((worth.get(row.name, 0) for row in rows if row.unbiased), default=0) or 1
-    rated = [row._replace(efficiency=worth.get(row.name, 0) / best) for row in rows]
-    ranked = sorted(rated, key=lambda row: -row.efficiency)
+    """The most efficient first, with 1; then the biased; then those that climb something else."""
+    price = lambda row: (row.mean_noise or 0.0) * row.milliseconds
+    is_fair = lambda row: row.unbiased and row.objective is None and price(row) > 0
+    least = min((price(row) for row in rows if is_fair(row)), default=0.0)
+    rated = [row._replace(efficiency=least / price(row)) if is_fair(row) else row for row in rows]
+    ranked = sorted(rated, key=lambda row: (row.objective is not None, -row.efficiency, price(row)))
     cost = median(yardstick.seconds) * 1e3
     return (*ranked, Row(YARDSTICK, {}, {}, milliseconds=cost, megabytes=yardstick.megabytes))
 
@@ -423,11 +468,15 @@ def _noise(problem: Problem, gradient: Tally) -> dict[str, float]:
 
 
 def _mean_noise(problem: Problem, gradient: Tally) -> float:
-    """Over the parameters of the nodes: those of the objective get the same from every method."""
-    counts, noise = parameter_counts(problem.graph), _noise(problem, gradient)
-    nodes = [name for name in noise if name in problem.graph.structure.place]
+    return _over_nodes(problem, _noise(problem, gradient))
+
+
+def _over_nodes(problem: Problem, by_layer: dict[str, float]) -> float:
+    """The mean over their parameters: those of the objective get the same from every method."""
+    counts = parameter_counts(problem.graph)
+    nodes = [name for name in by_layer if name in problem.graph.structure.place]
     total = sum(counts[name] for name in nodes)
-    return sum(counts[name] * noise[name] for name in nodes) / max(total, 1)
+    return sum(counts[name] * by_layer[name] for name in nodes) / max(total, 1)
 
 
 def _exact_bias(

@@ -2,7 +2,14 @@
 sentence of advice. How it is measured: see compare.py."""
 
 import json
+from textwrap import fill
 from typing import Any, NamedTuple
+
+UNLIKELY = 1e-5  # as a chance of one method in a comparison of two dozen
+WORDS = """\
+noise: variance of a parameter's gradient for a fixed example; variance: over examples too, as of
+gradient_variance; ms: a step; MB: at its peak; worth: 1 / (noise x time), if unbiased, best 1"""
+ROUNDING = 1e-4  # of gradients in single precision, as a share of the gradient
 
 
 class Row(NamedTuple):
@@ -12,16 +19,29 @@ class Row(NamedTuple):
     noise: dict[str, float]  # by layer, for a fixed example
     variance: dict[str, float]  # by layer, over the batch
     unbiased: bool | None = None  # as the method says
+    objective: str | None = None  # what it climbs, where that is not the sum of the components
     bias: float | None = None  # |E G - gradient| / |gradient|, exact; None where not enumerated
     z: float | None = None  # the largest z-score of the mean, where it was not
+    chance: float | None = None  # then how likely one so large is without bias, in any direction
     visible: float | None = None  # then the least bias along the gradient that would have been seen
-    cosine: float | None = None
+    cosine: float | None = None  # with the gradient of the sum of the components
     mean_noise: float | None = None  # over the parameters of the nodes
+    mean_variance: float | None = None
     samples: int = 0  # of the batch
+    warm_up: int = 0  # samples before those, for baselines and control variates to learn from
     milliseconds: float = 0.0  # a step: forward pass and gradient, without the optimiser
     relative_time: float = 1.0  # to backpropagation
     megabytes: float | None = None  # that the program needs at its peak, beside its inputs
-    efficiency: float = 0.0  # 1 / (noise x time); 1 at the best unbiased method
+    efficiency: float = (
+        0.0  # 1 / (noise x time); 1 at the best; 0 for a method that is not unbiased
+    )
+
+    @property
+    def is_seen_biased(self) -> bool:
+        """Whether what was measured leaves no other explanation."""
+        if self.bias is not None:
+            return self.bias > ROUNDING
+        return self.chance is not None and self.chance < UNLIKELY
 
 
 class Comparison(NamedTuple):
@@ -32,14 +52,15 @@ class Comparison(NamedTuple):
     ['hnca', 'backpropagation']
     """
 
-    rows: tuple[Row, ...]  # the most efficient first, then the yardstick
+    rows: tuple[Row, ...]  # the most efficient first; those without efficiency; the yardstick
     left_out: dict[str, str]  # methods that were not measured, and why
     reference: str  # where the reference gradient is from
 
     @property
     def advice(self) -> str:
         """Which method to take, in a sentence."""
-        ranked = [row for row in self.rows if row.unbiased and row.efficiency]
+        fair = [row for row in self.rows if row.unbiased and not row.is_seen_biased]
+        ranked = [row for row in fair if row.efficiency]
         if not ranked:
             return "No unbiased method was measured: raise the budget, or choose other methods."
         best, *others = ranked
@@ -70,23 +91,38 @@ class Comparison(NamedTuple):
         return json.dumps(whole | {"left_out": self.left_out}, indent=2) + "\n"
 
     def __str__(self) -> str:
-        heads = ("method", "bias", "noise", "cosine", "ms", "x backprop", "MB", "efficiency")
+        heads = ("method", "bias", "noise", "variance", "cosine", "ms", "x backprop", "MB", "worth")
         lines = [heads, *(_cells(row) for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         padded = [
             [line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines
         ]
         table = ["  ".join(cells).rstrip() for cells in padded]
-        missing = [f"not measured: {name}: {why}" for name, why in self.left_out.items()]
-        return "\n".join([*table, *missing, f"reference gradient: {self.reference}", self.advice])
+        reference = f"reference gradient: {self.reference}"
+        return "\n".join([*table, WORDS, *self._missing, reference, self.advice])
+
+    @property
+    def _missing(self) -> list[str]:
+        """By reason, as many share one."""
+        reasons = dict.fromkeys(self.left_out.values())
+        names = lambda why: ", ".join(name for name, each in self.left_out.items() if each == why)
+        lines = [f"not measured: {names(why)}: {why}" for why in reasons]
+        return [fill(line, 100, break_on_hyphens=False) for line in lines]
 
 
 def _cells(row: Row) -> tuple[str, ...]:
     number = lambda value: "" if value is None else f"{value:.3g}"
-    if row.bias is not None:
-        bias = "none" if row.bias < 1e-4 else f"{row.bias:.1%}"
-    else:
-        bias = "" if row.z is None else f"z {row.z:.1f} (sees {row.visible:.1%})"
     cost = (f"{row.milliseconds:.3g}", f"{row.relative_time:.2f}", number(row.megabytes))
     efficiency = number(row.efficiency or None)
-    return (row.name, bias, number(row.mean_noise), number(row.cosine), *cost, efficiency)
+    measured = map(number, (row.mean_noise, row.mean_variance, row.cosine))
+    return (row.name, _bias(row), *measured, *cost, efficiency)
+
+
+def _bias(row: Row) -> str:
+    if row.objective is not None:
+        return "another objective"
+    if row.bias is not None:
+        return f"{100 * row.bias:.2g}%" if row.is_seen_biased else "none"
+    if row.z is None or row.visible is None:
+        return ""
+    return f"seen, z {row.z:.0f}" if row.is_seen_biased else f"none seen (of {row.visible:.1%})"

@@ -4,10 +4,12 @@ import math
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import betainc
 from jaxtyping import Array, Float
 
 Vectors = dict[str, Float[Array, "..."]]  # by the name of what each is of
 TINY = 1e-30
+ENOUGH = 16  # vectors to tell from: discrete units often do the same a few times in a row
 
 
 class Tally:
@@ -54,6 +56,19 @@ def _moments(vectors: Vectors) -> tuple[Vectors, Vectors]:
     mean = jax.tree.map(lambda array: jnp.mean(array, axis=0), vectors)
     squares = jax.tree.map(lambda a, m: jnp.sum((a - m[None]) ** 2, axis=0), vectors, mean)
     return mean, squares
+
+
+def chance(one: Tally, other: Tally) -> float:
+    """How likely two means are to be as far apart as they are in any coordinate, if what they are
+    the means of is the same: of the largest distance by Student's distribution, times the number
+    of coordinates (Bonferroni). With few vectors, large z-scores are common."""
+    if min(one.count, other.count) < ENOUGH:
+        return 1.0
+    freedom = min(one.count, other.count) - 1
+    coordinates = sum(mean.size for mean in one.mean.values())
+    square = largest_z(one, other) ** 2
+    beyond = float(betainc(freedom / 2, 0.5, freedom / (freedom + square)))
+    return min(1.0, coordinates * beyond)
 
 
 def largest_z(one: Tally, other: Tally) -> float:

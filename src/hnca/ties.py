@@ -64,11 +64,9 @@ def by_owner(parts: Sequence[Part], owned: Sequence[str]) -> tuple[Part, ...]:
     def owner(name: str) -> str:
         way = [name]
         while further := names[way[-1]]:
-            if len(further) > 1:
-                raise ValueError(
-                    f"'{way[-1]}' is tied to {quoted(further)}: one layer each, please"
-                )
-            (named,) = further
+            named, *more = further
+            if more:
+                raise ValueError(f"'{way[-1]}' can have one layer of others, not {quoted(further)}")
             if named not in known:
                 wrong = f"'{way[-1]}' is to have the layer of '{named}', but there is none"
                 raise ValueError(f"{wrong}; the layers are those of {quoted(owned)}")

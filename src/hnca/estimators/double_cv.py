@@ -1,20 +1,20 @@
-"""Double control variates (Titsias and Shi 2022): leave-one-out, less what Taylor expansions say.
+"""Double control variates (Titsias and Shi 2022): leave-one-out, less what derivatives explain.
 
 Derivation. Take a node, given its parents, and K samples of it: values b_k, expanded, with mean
 mu, and what came of them, f_k. Let s_j be any vector that depends on no other sample than the j-th:
 here F'(b_j), the derivative of the components downstream at b_j, with every unit below at its mean.
-Expanded around sample j, the value at b_k is f_j + s_j (b_k - b_j), and what is left is
+With the mean slope of the others, s_-k, a control variate for each sample is
 
-    R_kj  =  f_k - f_j - s_j (b_k - b_j)
+    c_k  =  s_-k (b_k - mu),     s_-k = mean over j /= k of s_j
 
-Of R_kj, only f_k - s_j b_k goes with b_k; score_k times the rest has mean 0, and score_k times
-s_j b_k has mean s_j dmu/dlogits. So
+and it is subtracted, times a coefficient a, from f_k and from each f_j in the baseline of f_k:
 
-    credit  =  1/K sum_k  [ score_k x mean over j /= k of R_kj ]  +  mean of s_j x dmu/dlogits
+    credit  =  1/K sum_k  score_k x [ f_k - a c_k - mean over j /= k of (f_j - a c_j) ]
+               +  a x mean of s_j x dmu/dlogits
 
-has the expectation of score x f. The two control variates: s_j (b_k - mu) on the signal of sample
-k, whose part in the mean is known, and s_j (b_j - mu) on f_j in its leave-one-out baseline. Both
-have coefficient 1 here. Without s this is leave-one-out.
+Why that is unbiased: score_k c_k has the mean s_-k dmu/dlogits, as s_-k does not know b_k, and that
+is what the last term returns; score_k c_j has the mean 0, as b_j - mu has, whatever s_-j is. The
+coefficient is learned, for each node, from 0, which is leave-one-out (tuned.py).
 """
 
 from typing import ClassVar
@@ -24,29 +24,23 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from ..credit import Assigned, Credit
 from ..graph import Graph, Node, Sample
-from .base import (
-    AbstractEstimator,
-    Values,
-    downstream_value,
-    reinforced,
-    required,
-    total,
-)
+from .base import downstream_value, reinforced
 from .relaxed import expansion, linear_credit
+from .tuned import AbstractTuned
 
 
-class DoubleCV(AbstractEstimator):
+class DoubleCV(AbstractTuned):
     """Leave-one-out with two control variates, from derivatives at each sample of a layer.
 
     >>> estimator = hnca.DoubleCV()
-    >>> estimate, _ = estimator(graph, sample, estimator.init(graph, key=key), key=key)
+    >>> estimate, _ = estimator(graph, sample, estimator.init(graph), key=key)
     >>> estimate.credit["h1"].shape
     (5, 3)
     """
 
     samples: int = eqx.field(default=2, static=True)
+    learning_rate: float = eqx.field(default=1e-3, static=True)
     unbiased: ClassVar[bool] = True
     needs_objective: ClassVar[bool] = True
 
@@ -54,29 +48,27 @@ class DoubleCV(AbstractEstimator):
         if self.samples < 2:
             raise ValueError(f"DoubleCV: needs at least 2 samples, not {self.samples}")
 
-    def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
-        return {}
+    def parameters(self, graph: Graph, key: PRNGKeyArray | None) -> PyTree:
+        return {name: jnp.zeros(()) for name in graph.node_names}
 
-    def assign(
+    def credit(
         self,
+        parameters: PyTree,
         graph: Graph,
         sample: Sample,
-        values: Values,
-        state: PyTree,
-        key: PRNGKeyArray | None,
-    ) -> tuple[Assigned, PyTree]:
-        keys = jax.random.split(required(key, self), len(graph.nodes))
-        credit: Credit = {}
-        for node, each in zip(graph.nodes, keys, strict=True):
-            first = sample[node.name], total(graph.downstream(node.name), values, sample)
-            others = jax.vmap(lambda key, node=node: _drawn(graph, sample, node, key))(
-                jax.random.split(each, self.samples - 1)
-            )
-            taken, signals = jax.tree.map(
-                lambda one, more: jnp.concatenate([one[None], more]), first, others
-            )
-            credit[node.name] = double_credit(graph, sample, node, taken, signals)
-        return [(sample, credit)], state
+        node: Node,
+        signal: Float[Array, " B"],
+        key: PRNGKeyArray,
+    ) -> Float[Array, "B ..."]:
+        others = jax.vmap(lambda key: _drawn(graph, sample, node, key))(
+            jax.random.split(key, self.samples - 1)
+        )
+        taken, signals = jax.tree.map(
+            lambda one, more: jnp.concatenate([one[None], more]),
+            (sample[node.name], signal),
+            others,
+        )
+        return double_credit(graph, sample, node, taken, signals, parameters)
 
 
 def _drawn(
@@ -95,15 +87,16 @@ def double_credit(
     node: Node,
     taken: Array,  # [S, B, ...]
     signals: Float[Array, "S B"],
+    coefficient: Float[Array, ""],
 ) -> Float[Array, "B ..."]:
     """The credit from S samples of a node and what came of them."""
-    layer, logits = node.layer, sample.logits[node.name]
-    flat = lambda array: array.reshape(*array.shape[:2], -1)
+    layer, logits, others = node.layer, sample.logits[node.name], len(signals) - 1
     expanded = jax.vmap(layer.expand)(taken)
     slopes = jax.vmap(lambda at: expansion(graph, sample, node.name, at)[1])(expanded)
-    along = jnp.einsum("kbi,jbi->kjb", flat(expanded), flat(slopes))  # s_j b_k
-    own = jnp.sum(flat(expanded) * flat(slopes), axis=-1)  # s_j b_j
-    left = signals[:, None] - signals[None] - along + own[None]  # R, [S, S, B]
-    gains = jnp.sum(left, axis=1) / (len(signals) - 1)
+    of_others = (jnp.sum(slopes, axis=0, keepdims=True) - slopes) / others  # s_-k
+    away = of_others * (expanded - layer.mean(logits)[None])
+    left = signals - coefficient * jnp.sum(away, axis=tuple(range(2, away.ndim)))  # f_k - a c_k
+    gains = left - (jnp.sum(left, axis=0, keepdims=True) - left) / others
     credits = jax.vmap(lambda values, gain: reinforced(layer, logits, values, gain))(taken, gains)
-    return jnp.mean(credits, axis=0) + linear_credit(layer, logits, jnp.mean(slopes, axis=0))
+    known = linear_credit(layer, logits, jnp.mean(slopes, axis=0))
+    return jnp.mean(credits, axis=0) + coefficient * known

@@ -60,7 +60,7 @@ class AbstractMultiSample(AbstractEstimator):
         key: PRNGKeyArray | None,
     ) -> tuple[Assigned, PyTree]:
         """The credit of the sample, and of the others, which are drawn here."""
-        key = required(key, self)
+        _, key = jax.random.split(required(key, self))  # the caller may have drawn with the first
         _refuse_other_objectives(graph, self)
         each = lambda array: jnp.repeat(array, self.samples - 1, axis=0)
         context = {name: each(sample[name]) for name in graph.context_names}

@@ -19,10 +19,17 @@ has the expectation of score x f, whatever c is. Each term depends on z or on z~
 they may share their noise: here z~ = z, and the two differ only in how they move with the logits.
 That leaves  score x (f - c(z)) + c'(z) (dz/dlogits - dz~/dlogits), one evaluation of c.
 
+c may depend on the logits themselves as well: what c does as they move, with z held, has the same
+mean on both sides, and with z~ = z it drops out.
+
 REBAR's c is a scale times the components downstream at the relaxed values of z, with the means of
-all that descends from the node: scale and temperature are learned, for each node. As the mean of
-the credit does not depend on them, the derivative of its square is one of its variance; every call
-makes a step of Adam along it, with its own sample, after using the parameters as they were.
+all that descends from the node. At temperature T these are, by Section 3.3 of its paper,
+
+    softmax( (log pi + noise) / T  +  T / (T + 1) log pi )
+
+which are the choice itself as T goes to 0, as Concrete variables are, and the mean as T goes to
+infinity, where those are half-way between all choices: c is then a baseline, the objective at the
+mean. Scale and temperature are learned, for each node (tuned.py).
 
 A `Function` that jumps between a unit's choices (a threshold, say) makes the credit biased: c has
 to be continuous.
@@ -34,32 +41,17 @@ from typing import ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from ..credit import Assigned, Credit
 from ..graph import Graph, Node, Sample
 from ..units import at_least_single
-from .base import AbstractEstimator, Values, reinforced, required, total
+from .base import reinforced
 from .relaxed import Weights, check_temperature, concrete, downstream_at, gumbel_given, log_policy
+from .tuned import AbstractTuned
 
 
-class Tuned(NamedTuple):
-    """Parameters of a control variate, and the state of their optimizer."""
-
-    parameters: PyTree
-    opt_state: PyTree
-
-
-class AbstractTunedControl(AbstractEstimator):
-    """REINFORCE with a control variate of the noise behind the units, which learns to lower the
-    variance."""
-
-    learning_rate: eqx.AbstractVar[float]
-
-    @abstractmethod
-    def parameters(self, graph: Graph, key: PRNGKeyArray | None) -> PyTree:
-        """Those of the control variates before the first batch, by the names of the nodes."""
+class AbstractTunedControl(AbstractTuned):
+    """REINFORCE with a control variate of the noise behind the units."""
 
     @abstractmethod
     def control(
@@ -67,35 +59,7 @@ class AbstractTunedControl(AbstractEstimator):
     ) -> Float[Array, " B"]:
         """c(z), the control variate of a node, from its parameters."""
 
-    def init(self, graph: Graph, *, key: PRNGKeyArray | None = None) -> PyTree:
-        """The parameters, and the state of their optimizer."""
-        parameters = self.parameters(graph, key)
-        return Tuned(parameters, optax.adam(self.learning_rate).init(parameters))
-
-    def assign(
-        self,
-        graph: Graph,
-        sample: Sample,
-        values: Values,
-        state: PyTree,
-        key: PRNGKeyArray | None,
-    ) -> tuple[Assigned, PyTree]:
-        """The credit with the parameters as they are; the state has those after a step."""
-        keys = jax.random.split(required(key, self), len(graph.nodes))
-
-        def square(parameters: PyTree) -> tuple[Float[Array, ""], Credit]:
-            credit: Credit = {}
-            for node, each in zip(graph.nodes, keys, strict=True):
-                signal = total(graph.downstream(node.name), values, sample)
-                own = parameters[node.name]
-                credit[node.name] = self._credit(own, graph, sample, node, signal, each)
-            squares = (jnp.sum(part**2) for part in credit.values())
-            return sum(squares, jnp.zeros(())) / sample.batch, credit
-
-        slope, credit = jax.grad(square, has_aux=True)(state.parameters)
-        return [(sample, credit)], self._step(state, slope)
-
-    def _credit(
+    def credit(
         self,
         parameters: PyTree,
         graph: Graph,
@@ -106,23 +70,13 @@ class AbstractTunedControl(AbstractEstimator):
     ) -> Float[Array, "B ..."]:
         layer, taken = node.layer, sample[node.name]
         logits = at_least_single(sample.logits[node.name])
-        _, key = jax.random.split(
-            key
-        )  # not the one that drew the sample, should the caller reuse it
+        _, key = jax.random.split(key)  # not the one that drew the sample, if the caller reuses it
         given = lambda logits: gumbel_given(layer, logits, taken, key)  # z~
         control = lambda perturbed: self.control(parameters, graph, sample, node, perturbed)
         value, pull = jax.vjp(control, given(logits))
         (slope,) = pull(jnp.ones_like(value))  # c'(z)
         moves = lambda logits: jnp.sum(slope * (log_policy(layer, logits) - given(logits)))
         return reinforced(layer, logits, taken, signal - value) + jax.grad(moves)(logits)
-
-    def _step(self, state: Tuned, slope: PyTree) -> Tuned:
-        """Downhill; not at all if the slope is not finite: one NaN would stay for good."""
-        updates, opt_state = optax.adam(self.learning_rate).update(slope, state.opt_state)
-        after = Tuned(optax.apply_updates(state.parameters, updates), opt_state)
-        leaves = jax.tree.leaves(slope)
-        finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
-        return jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, state)
 
 
 class Scaled(NamedTuple):
@@ -138,7 +92,10 @@ class Scaled(NamedTuple):
     def control(
         self, graph: Graph, sample: Sample, node: Node, perturbed: Weights
     ) -> Float[Array, " B"]:
-        relaxed = concrete(node.layer, perturbed, jnp.exp(self.log_temperature))
+        temperature = jnp.exp(self.log_temperature)
+        logs = log_policy(node.layer, at_least_single(sample.logits[node.name]))
+        towards_mean = perturbed + temperature**2 / (temperature + 1) * logs
+        relaxed = concrete(node.layer, towards_mean, temperature)
         return self.scale * downstream_at(graph, sample, node.name, relaxed)
 
 

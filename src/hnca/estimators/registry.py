@@ -38,6 +38,10 @@ class Baseline(NamedTuple):
 METHODS: dict[str, Method] = {
     "hnca": Method(HNCA, "credit by influence on the immediate children (the paper)", True),
     "reinforce": Method(Reinforce, "what a unit did, times what came of it", True),
+    "nvil": Method(
+        lambda: Reinforce(Learned(normalise=True)),
+        "reinforce+learned, each layer divided by how far it was off of late: right but for length",
+    ),
     "loo": Method(LeaveOneOut, "REINFORCE with a second sample from each layer as baseline"),
     "loo-independent": Method(
         lambda: LeaveOneOut(coupling="independent"),

@@ -1,5 +1,6 @@
 """`hnca compare`: which estimator to take, on a network of one's own."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +23,8 @@ or FILE.py:CLASS, an experiment of your own, or the directory of a run, at its p
   hnca compare vae --layers 2
   hnca compare my_experiment.py:MyExperiment
   hnca compare runs/v2 -o comparison
-noise is the variance for a fixed example, efficiency is 1 / (noise x time)."""
+noise is the variance for a fixed example, worth (efficiency) is 1 / (noise x time)."""
+ENDING = 10.0  # seconds, for Python to start and the figure to be drawn
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class CompareOptions:
 
 def main(arguments: list[str]) -> None:
     """Compares, and prints a table."""
+    began = time.perf_counter()
     choices = {name: first_sentence(kind) for name, kind in EXPERIMENTS.items()}
     named = arguments[0] if arguments else ""
     if is_named_class(named) or (named and Path(named).is_dir()):
@@ -58,9 +61,9 @@ def main(arguments: list[str]) -> None:
     from ..training import keep_compiled
 
     keep_compiled()
-    _compare(
-        _read(Path(subject), options) if kind is None else _made(kind, settings, options), options
-    )
+    made = _read(Path(subject), options) if kind is None else _made(kind, settings, options)
+    used = time.perf_counter() - began + min(ENDING, options.budget / 4)
+    _compare(made, options, max(options.budget - used, options.budget / 2))
 
 
 def _parse(
@@ -98,7 +101,16 @@ def _read(path: Path, options: CompareOptions) -> "TrainedRun":
     return read_trained(RunDirectory(path), kind, options.data_dir)
 
 
-def _compare(subject: "TrainedRun", options: CompareOptions) -> None:
+def _title(subject: "TrainedRun") -> str:
+    """The network, and which method has trained it, if any has."""
+    title, data = subject.experiment.title, subject.data.name
+    if subject.epoch:
+        return f"{title} on {data}, after {subject.epoch} epochs"
+    return f"{title.replace(f'-{subject.experiment.estimator}', '')} on {data}, untrained"
+
+
+def _compare(subject: "TrainedRun", options: CompareOptions, seconds: float) -> None:
+    """Within so many seconds."""
     from rich.progress import Progress
 
     from ..report.comparison import write_comparison
@@ -108,10 +120,10 @@ def _compare(subject: "TrainedRun", options: CompareOptions) -> None:
         task = bar.add_task("starting", total=1.0)
         tell = lambda share, what: bar.update(task, completed=share, description=what)
         try:
-            found = compare_on(subject, options.estimators, options.budget, tell)
+            found = compare_on(subject, options.estimators, seconds, tell)
         except ValueError as error:
             raise UserError(str(error)) from None
-    title = f"{subject.experiment.title} on {subject.data.name}, after {subject.epoch} epochs"
+    title = _title(subject)
     print(f"{title}, a batch of {subject.experiment.batch_size}:\n{found}")
     if options.out is not None:
         for path in write_comparison(found, options.out, title):

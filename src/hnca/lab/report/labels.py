@@ -35,7 +35,13 @@ SPLITS = {"train": "training", "test": "test"}
 # They stay apart in every kind of colour blindness, and are legible on white: chosen by a search
 # for the largest least distance. Nobody could tell two dozen apart, so methods of a family share
 # one, and are told apart by their dashes, as runs of the same method are.
-LOO, CONTROLS, RELAXED, LIKELIHOOD = "#f05a96", "#1e004b", "#e1003c", "#3c0000"
+LOO, LEARNED, CONTROLS, RELAXED, LIKELIHOOD = (
+    "#f05a96",
+    "#873c69",
+    "#1e004b",
+    "#e1003c",
+    "#3c0000",
+)
 COLORS = {
     "hnca": "#1144dd",
     "hnca+baseline": "#009977",
@@ -44,7 +50,8 @@ COLORS = {
     "reinforce": "#770000",
     "reinforce+baseline": "#bb8800",
     "reinforce+loo": LOO,
-    "reinforce+learned": "#873c69",
+    "reinforce+learned": LEARNED,
+    "nvil": LEARNED,
     "loo": LOO,
     "loo-independent": "#c300a5",
     "disarm": "#5a0087",
