@@ -220,7 +220,7 @@ class Learned(AbstractBaseline):
 
     exactly: unbiased for each node but for a positive factor. The factors of nodes differ, and
     those of the objective's own layers are 1; of a tied layer, each place has its own. So the whole
-    estimate does not point along the gradient on average, though it does point uphill: `unbiased` is
+    estimate does not point along the gradient on average, though uphill: `unbiased` is
     False.
 
     >>> estimator = hnca.HNCA(hnca.Learned(features=8))

@@ -141,12 +141,13 @@ class Counterfactuals:
             return self._local(node, name, with_entropy)
         statistics: list[Statistic] = [lambda logits: child.log_prob(logits, values)]
         statistics += [child.entropy] * with_entropy
-        if self.brute_force or type(child.logits) is not Affine:  # a subclass may be another map
+        map = child.logits
+        if self.brute_force or type(map) is not Affine:  # a subclass may be another map
             of_units = self._function_of(child, node.parents, name)
             functions = [lambda units, s=s: s(of_units(units)) for s in statistics]
             return [self.function(function, name) for function in functions]
         logits = child(self.graph.features(self.sample, node.parents))
-        weight = self._columns(child.logits, node.parents, name)
+        weight = self._columns(map, node.parents, name)
         dtype = jnp.promote_types(jnp.result_type(logits, weight), jnp.float32)
         logits, weight = logits.astype(dtype), weight.astype(dtype)
         match child, parent:

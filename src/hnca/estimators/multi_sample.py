@@ -60,11 +60,11 @@ class AbstractMultiSample(AbstractEstimator):
         key: PRNGKeyArray | None,
     ) -> tuple[Assigned, PyTree]:
         """The credit of the sample, and of the others, which are drawn here."""
-        _, key = jax.random.split(required(key, self))  # the caller may have drawn with the first
+        _, own = jax.random.split(required(key, self))  # the caller may have drawn with `key`
         _refuse_other_objectives(graph, self)
         each = lambda array: jnp.repeat(array, self.samples - 1, axis=0)
         context = {name: each(sample[name]) for name in graph.context_names}
-        return self.credited(graph, sample, graph.sample(key, **context)), state
+        return self.credited(graph, sample, graph.sample(own, **context)), state
 
     def credited(self, graph: Graph, sample: Sample, others: Sample) -> Assigned:
         """The credit of these samples: one, and K - 1 others, of each example."""
