@@ -5,6 +5,7 @@ take. Changes lose fewer digits than the two large sums that they are the differ
 """
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -141,7 +142,7 @@ class Counterfactuals:
             return self._local(node, name, with_entropy)
         statistics: list[Statistic] = [lambda logits: child.log_prob(logits, values)]
         statistics += [child.entropy] * with_entropy
-        map = child.logits
+        map: Any = child.logits
         if self.brute_force or type(map) is not Affine:  # a subclass may be another map
             of_units = self._function_of(child, node.parents, name)
             functions = [lambda units, s=s: s(of_units(units)) for s in statistics]
