@@ -50,7 +50,6 @@ def write_all(place: Path) -> None:
         "refusals.md": refused(),
         "step_times.md": step_times(),
         "speed.md": speed(),
-        "time_to_quality.md": time_to_quality(),
     }.items():
         _write(out / name, text)
     pictures.draw_all(out)
@@ -134,20 +133,6 @@ def speed() -> str:
         f"{added['loo']:.2f} and {added['disarm']:.2f} backpropagations to the ratio of the first "
         f"two, and {added['hnca']:.2f} to that of HNCA.\n"
     )
-
-
-def time_to_quality() -> str:
-    """Of benchmarks/time_to_quality.json: a sentence, and what each method came to."""
-    found = _measured("time_to_quality.json")
-    curves = found["seconds and ELBO"]
-    share = found["share of disarm's time in which hnca+baseline has it"]
-    rows = [
-        [f"`{name}`", f"{seconds[-1]:.0f}", f"{elbo[-1]:.1f}"]
-        for name, (seconds, elbo) in curves.items()
-    ]
-    head = ["method", f"seconds for {found['epochs']} epochs", "training ELBO in the end"]
-    told = f"`hnca+baseline` has what `disarm` ends with in {share:.2f} of the time of `disarm`."
-    return f"{told}\n\n{_table(head, rows)}"
 
 
 # The command line
