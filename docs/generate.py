@@ -115,8 +115,9 @@ def step_times() -> str:
 
 
 def speed() -> str:
-    """Of the same: slower ways, and what depth adds."""
-    ratios = _measured("results.json")["ratios"]
+    """Of the same: with which kernel, slower ways, and what depth adds."""
+    found = _measured("results.json")
+    ratios, kernel = found["ratios"], found.get("kernel", "pure JAX, before there was another")
     textbook, brute = (
         1 / ratios[f"vae-1: hnca / {way}"] for way in ("textbook tables", "local-expectation")
     )
@@ -125,6 +126,7 @@ def speed() -> str:
         for name in ("loo", "disarm", "hnca")
     }
     return (
+        f"Kernel: {kernel}.\n\n"
         f"With textbook tables, one log-sigmoid for each example, output and input, the step of "
         f"`vae-1` takes {textbook:.0f} times as long as `hnca`; by brute force "
         f"(`local-expectation`), {brute:.0f} times.\n\n"
