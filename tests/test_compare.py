@@ -165,6 +165,7 @@ def test_a_method_learns_before_it_is_measured():
     contender.learn(problem, KEY)
     after, _, _ = jax.jit(draws)(case.graph, state, jax.random.split(KEY, contender.warm_up))
     assert contender.warm_up == 50
+    assert contender.is_learning
     assert_trees_close(contender.state, after)
     assert jnp.all(contender.state["h1"] != 0)
 
@@ -240,6 +241,7 @@ def test_what_there_is_no_time_for_is_listed():
     assert [row.name for row in found.rows] == ["hnca+baseline", "reinforce", YARDSTICK]
     assert found.left_out.keys() == set(REGISTRY) - {"hnca+baseline", "reinforce", BRUTE_FORCE}
     assert set(found.left_out.values()) == {LATE}
+    assert "still learning, a larger budget lets them: hnca+baseline" in str(found).splitlines()
     assert "not measured: reinforce+baseline, loo, disarm, hnca," in str(found)
 
 

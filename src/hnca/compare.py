@@ -52,7 +52,7 @@ DIRECTIONS = 8  # random ones, along which bias is looked for
 DOUBTFUL = 5.0  # standard errors
 LEAST_ROUNDS = 4  # whatever the budget
 LEAST_METHODS = 2
-PREPARING, WARMING = 0.6, 0.75  # the share of the budget that is used when it has to end
+PREPARING, WARMING = 0.6, 0.15  # shares of the budget: at most, at least
 LATE = "no time left: --budget (budget= in Python)"
 
 Progress = Callable[[float, str], None]  # the share of the budget that is used, and what is done
@@ -161,8 +161,14 @@ class _Contender:
         self._learns = eqx.filter_jit(lambda *inputs: draws(*inputs)[0])  # no more than it needs
         self._program, self._lesson = None, None
         self.megabytes: float | None = None
-        self.warm_up = 0  # samples
+        self.warm_up, self.taught = 0, 0.0  # samples, seconds
+        self.took = 0.0  # seconds for the last call, with what is made of it
         self.forget()
+
+    @property
+    def is_learning(self) -> bool:
+        """Whether it could use more samples before it is measured."""
+        return self._lesson is not None and self.warm_up < WARM_UP
 
     @property
     def has_other_objective(self) -> bool:
@@ -191,18 +197,23 @@ class _Contender:
         """Fresh samples for the state alone: quicker, as their gradients are not asked for."""
         if self._lesson is not None:
             keys = jax.random.split(key, LEARNT_AT_ONCE)
+            began = time.perf_counter()
             self.state = jax.block_until_ready(self._lesson(problem.graph, self.state, keys))
+            self.taught += time.perf_counter() - began
             self.warm_up += LEARNT_AT_ONCE
 
     def draw(self, problem: Problem, key: PRNGKeyArray) -> Vectors:
         """Gradient estimates from fresh samples of the batch."""
         assert self._program is not None
-        keys, began = jax.random.split(key, problem.samples), time.perf_counter()
+        entered, keys = time.perf_counter(), jax.random.split(key, problem.samples)
+        began = time.perf_counter()
         self.state, vectors, variance = self._program(problem.graph, self.state, keys)
         jax.block_until_ready(vectors)
         self.seconds.append((time.perf_counter() - began) / problem.samples)
         self.variances.append({name: float(value) for name, value in variance.items()})
         self.gradient.add(vectors)
+        jax.block_until_ready(self.gradient.mean)
+        self.took = time.perf_counter() - entered
         return vectors
 
 
@@ -214,7 +225,8 @@ def _prepared(
     contenders, left_out = [_Contender(YARDSTICK, None, (), _yardstick(problem))], {}
     contenders[0].prepare(problem)
     for number, (name, estimator) in enumerate(chosen.items()):
-        if len(contenders) > LEAST_METHODS and not _has_time(clock, contenders, problem):
+        later = max(1 - PREPARING, WARMING + _needed(clock, contenders))
+        if clock.used + later > 1 and len(contenders) > LEAST_METHODS:
             left_out[name] = LATE
             continue
         clock.tell(f"compiling {name}")
@@ -232,11 +244,9 @@ def _prepared(
     return contenders, left_out
 
 
-def _has_time(clock: _Clock, contenders: list[_Contender], problem: Problem) -> bool:
-    """Whether there is some to compile, and enough to measure all that there are so far."""
-    call = lambda each: problem.samples * each.seconds[-1] if each.seconds else 0.0
-    rounds = 2 * LEAST_ROUNDS * sum(map(call, contenders))
-    return clock.used < PREPARING and clock.used + clock.share(rounds) < WARMING
+def _needed(clock: _Clock, contenders: list[_Contender]) -> float:
+    """The share of the budget that the least of measuring takes, with the reference before it."""
+    return clock.share(2 * LEAST_ROUNDS * sum(each.took for each in contenders))
 
 
 def _program(problem: Problem, estimator: AbstractEstimator) -> Callable:
@@ -304,18 +314,23 @@ def _vectors(graph: Graph, grads: Graph) -> Vectors:
 def _warm_up(
     problem: Problem, contenders: list[_Contender], clock: _Clock, key: PRNGKeyArray
 ) -> None:
-    """Baselines and control variates learn from what they see: let them, all of them as much,
-    within reason. Then two calls of each method show what to expect."""
-    for number in range(WARM_UP // LEARNT_AT_ONCE):
-        if number and clock.used > WARMING:
+    """Baselines and control variates learn from what they see: let them, for as long each, within
+    reason. Then two calls of each method show what to expect."""
+    for place, each in enumerate(contenders):
+        each.learn(problem, jax.random.fold_in(key, place))
+    number = len(contenders)
+    while pupils := [each for each in contenders if each.is_learning]:
+        if clock.used + _needed(clock, contenders) > 1:
             break
-        clock.tell("warming up what learns")
-        for place, each in enumerate(contenders):
-            each.learn(problem, jax.random.fold_in(jax.random.fold_in(key, number), place))
+        least = min(pupils, key=lambda each: each.taught)
+        clock.tell(f"warming up {least.name}")
+        least.learn(problem, jax.random.fold_in(key, number))
+        number += 1
     for place, each in enumerate(contenders):
         each.forget()
-        for number in range(WARM_UP, WARM_UP + 2):
-            each.draw(problem, jax.random.fold_in(jax.random.fold_in(key, number), place))
+        for call in range(2):
+            own = jax.random.fold_in(jax.random.fold_in(key, number + place), call)
+            each.draw(problem, own)
 
 
 class _Reference(NamedTuple):
@@ -433,6 +448,7 @@ def _row(problem: Problem, each: _Contender, yardstick: _Contender, reference: _
         mean_variance=_over_nodes(problem, variance),
         samples=int(each.gradient.count),
         warm_up=each.warm_up,
+        is_learning=each.is_learning,
         milliseconds=median(each.seconds) * 1e3,
         relative_time=median(mine / theirs for mine, theirs in pairs),
         megabytes=each.megabytes,

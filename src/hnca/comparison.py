@@ -29,6 +29,7 @@ class Row(NamedTuple):
     mean_variance: float | None = None
     samples: int = 0  # of the batch
     warm_up: int = 0  # samples before those, for baselines and control variates to learn from
+    is_learning: bool = False  # there was time for few of them: its noise may yet fall
     milliseconds: float = 0.0  # a step: forward pass and gradient, without the optimiser
     relative_time: float = 1.0  # to backpropagation
     megabytes: float | None = None  # that the program needs at its peak, beside its inputs
@@ -99,7 +100,12 @@ class Comparison(NamedTuple):
         ]
         table = ["  ".join(cells).rstrip() for cells in padded]
         reference = f"reference gradient: {self.reference}"
-        return "\n".join([*table, WORDS, *self._missing, reference, self.advice])
+        return "\n".join([*table, WORDS, *self._learning, *self._missing, reference, self.advice])
+
+    @property
+    def _learning(self) -> list[str]:
+        names = ", ".join(row.name for row in self.rows if row.is_learning)
+        return [fill(f"still learning, a larger budget lets them: {names}", 100)] if names else []
 
     @property
     def _missing(self) -> list[str]:

@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import betainc
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 Vectors = dict[str, Float[Array, "..."]]  # by the name of what each is of
 TINY = 1e-30
@@ -31,15 +31,12 @@ class Tally:
     def add(self, vectors: Vectors) -> None:
         """Some more, `[N, P]` (Chan et al. 1979)."""
         number = len(next(iter(vectors.values())))
-        mean, squares = _moments(vectors)
         if not self.count:
-            self.count, self.mean, self._squares = number, mean, squares
+            self.count, (self.mean, self._squares) = number, _moments(vectors)
             return
         count = self.count + number
         share, weight = number / count, self.count * number / count
-        add = lambda p, q, a, b: p + q + (b - a) ** 2 * weight
-        self._squares = jax.tree.map(add, self._squares, squares, self.mean, mean)
-        self.mean = jax.tree.map(lambda a, b: a + (b - a) * share, self.mean, mean)
+        self.mean, self._squares = _merged(self.mean, self._squares, vectors, share, weight)
         self.count = count
 
     def variance(self, name: str) -> Float[Array, " P"]:
@@ -53,9 +50,25 @@ class Tally:
 
 @jax.jit
 def _moments(vectors: Vectors) -> tuple[Vectors, Vectors]:
-    mean = jax.tree.map(lambda array: jnp.mean(array, axis=0), vectors)
-    squares = jax.tree.map(lambda a, m: jnp.sum((a - m[None]) ** 2, axis=0), vectors, mean)
+    mean = jax.tree.map(lambda array: _summed(array) / len(array), vectors)
+    squares = jax.tree.map(lambda a, m: _summed((a - m[None]) ** 2), vectors, mean)
     return mean, squares
+
+
+def _summed(array: Float[Array, "N P"]) -> Float[Array, " P"]:
+    """Over the rows: as a product, which takes a CPU a tenth of the time of a sum."""
+    return jnp.matmul(jnp.ones(len(array), array.dtype), array, precision="highest")
+
+
+@jax.jit
+def _merged(
+    mean: Vectors, squares: Vectors, vectors: Vectors, share: ArrayLike, weight: ArrayLike
+) -> tuple[Vectors, Vectors]:
+    """The moments with those of more vectors, which are this share of all."""
+    others, more = _moments(vectors)
+    add = lambda p, q, a, b: p + q + (b - a) ** 2 * weight
+    added = jax.tree.map(add, squares, more, mean, others)
+    return jax.tree.map(lambda a, b: a + (b - a) * share, mean, others), added
 
 
 def chance(one: Tally, other: Tally) -> float:
