@@ -289,3 +289,16 @@ def test_the_command_line(tmp_path, stripes, capsys):
             main(["compare", *wrong])
         assert leaving.value.code
         assert message in capsys.readouterr().err
+
+
+def test_what_does_not_vary_is_not_seen_biased_by_rounding():
+    """The last digit of a gradient that is the same in every sample is no bias."""
+    same, rounded = Tally(), Tally()
+    for _ in range(20):
+        same.add({"k": jnp.array([[3.0, 1.0]])})
+        rounded.add({"k": jnp.array([[3.000001, 1.0]])})
+    assert largest_z(same, rounded) < 1
+    other = Tally()
+    for _ in range(20):
+        other.add({"k": jnp.array([[3.1, 1.0]])})
+    assert largest_z(same, other) > 100

@@ -469,7 +469,9 @@ def _row(problem: Problem, each: _Contender, yardstick: _Contender, reference: _
 def _rated(rows: list[Row], yardstick: _Contender) -> tuple[Row, ...]:
     """The most efficient first, with 1; then the biased; then those that climb something else."""
     price = lambda row: (row.mean_noise or 0.0) * row.milliseconds
-    is_fair = lambda row: row.unbiased and row.objective is None and price(row) > 0
+    is_fair = lambda row: (
+        row.unbiased and not row.is_seen_biased and row.objective is None and price(row) > 0
+    )
     least = min((price(row) for row in rows if is_fair(row)), default=0.0)
     rated = [row._replace(efficiency=least / price(row)) if is_fair(row) else row for row in rows]
     ranked = sorted(rated, key=lambda row: (row.objective is not None, -row.efficiency, price(row)))

@@ -9,6 +9,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 Vectors = dict[str, Float[Array, "..."]]  # by the name of what each is of
 TINY = 1e-30
+ROUNDING = 1e-5  # of long sums in single precision
 ENOUGH = 16  # vectors to tell from: discrete units often do the same a few times in a row
 
 
@@ -85,10 +86,12 @@ def chance(one: Tally, other: Tally) -> float:
 
 
 def largest_z(one: Tally, other: Tally) -> float:
-    """The largest difference of two means, in standard errors."""
+    """The largest difference of two means, in standard errors. What does not vary at all still is
+    rounded, by a share of the largest."""
 
     def score(name: str) -> float:
-        error = jnp.hypot(one.error(name), other.error(name))
+        rounding = ROUNDING * jnp.max(jnp.abs(other.mean[name]))
+        error = jnp.hypot(jnp.hypot(one.error(name), other.error(name)), rounding)
         distance = jnp.abs(one.mean[name] - other.mean[name])
         return float(jnp.max(distance / jnp.maximum(error, TINY)))
 
