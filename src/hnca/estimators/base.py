@@ -126,6 +126,17 @@ def downstream_value(graph: Graph, sample: Sample, name: str) -> Float[Array, " 
     return total(components, values, sample)
 
 
+def drawn_anew(
+    graph: Graph, sample: Sample, node: Node, key: PRNGKeyArray
+) -> tuple[Array, Float[Array, " B"]]:
+    """Other values of a node from its own policy, all that descends from it drawn anew as well; and
+    the components downstream that come of them."""
+    own, below = jax.random.split(key)
+    taken = node.layer.sample(sample.logits[node.name], own)
+    again = graph.resample(below, sample, node.name, taken)
+    return taken, downstream_value(graph, again, node.name)
+
+
 def required(key: PRNGKeyArray | None, estimator: AbstractEstimator) -> PRNGKeyArray:
     """The key of an estimator that draws samples of its own."""
     if key is None:

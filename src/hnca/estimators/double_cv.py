@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from ..graph import Graph, Node, Sample
-from .base import downstream_value, reinforced
+from .base import drawn_anew, reinforced
 from .relaxed import expansion, linear_credit
 from .tuned import AbstractTuned
 
@@ -60,7 +60,7 @@ class DoubleCV(AbstractTuned):
         signal: Float[Array, " B"],
         key: PRNGKeyArray,
     ) -> Float[Array, "B ..."]:
-        others = jax.vmap(lambda key: _drawn(graph, sample, node, key))(
+        others = jax.vmap(lambda key: drawn_anew(graph, sample, node, key))(
             jax.random.split(key, self.samples - 1)
         )
         taken, signals = jax.tree.map(
@@ -69,16 +69,6 @@ class DoubleCV(AbstractTuned):
             others,
         )
         return double_credit(graph, sample, node, taken, signals, parameters)
-
-
-def _drawn(
-    graph: Graph, sample: Sample, node: Node, key: PRNGKeyArray
-) -> tuple[Array, Float[Array, " B"]]:
-    """Other values of the node, and what comes of them."""
-    own, below = jax.random.split(key)
-    taken = node.layer.sample(sample.logits[node.name], own)
-    again = graph.resample(below, sample, node.name, taken)
-    return taken, downstream_value(graph, again, node.name)
 
 
 def double_credit(

@@ -14,6 +14,7 @@ from .base import (
     AbstractEstimator,
     Values,
     downstream_value,
+    drawn_anew,
     reinforced,
     required,
     total,
@@ -77,10 +78,7 @@ class LeaveOneOut(AbstractEstimator):
         logits = sample.logits[node.name]
 
         def draw(key: PRNGKeyArray) -> tuple[Array, Float[Array, " B"]]:
-            own, below = jax.random.split(key)
-            taken = node.layer.sample(logits, own)
-            again = graph.resample(below, sample, node.name, taken)
-            return taken, downstream_value(graph, again, node.name)
+            return drawn_anew(graph, sample, node, key)
 
         def credit(taken: Array, gain: Float[Array, " B"]) -> Float[Array, "B ..."]:
             return reinforced(node.layer, logits, taken, gain)
