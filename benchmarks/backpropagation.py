@@ -78,7 +78,7 @@ def vae_loss(parameters, x: jax.Array, key, apply=affine) -> jax.Array:
 
 def conv_vae_loss(parameters, x: jax.Array, key) -> jax.Array:
     """The same through convolutions."""
-    return vae_loss(parameters, x, key, apply=lambda layer, x: jax.vmap(layer)(x))
+    return vae_loss(parameters, x, key, apply=lambda layer, x: layer.of_batch(x))
 
 
 def bandit_loss(parameters, entry, key) -> jax.Array:

@@ -215,12 +215,13 @@ class Report:
         self.ratios: dict[str, float] = {}
         self.milliseconds: dict[str, dict[str, float]] = {}
         self.growth: dict[str, dict] = {}
+        self.kernels: dict[str, str] = {}  # by the part that was measured with it
 
     def resume(self) -> None:
         """Keeps results that were written before."""
         record = json.loads((self.out / "results.json").read_text())
         self.ratios, self.growth = record["ratios"], record["growth"]
-        self.milliseconds = record["milliseconds per step"]
+        self.milliseconds, self.kernels = record["milliseconds per step"], record["kernels"]
 
     def networks(self) -> None:
         """The paper's networks, by every method."""
@@ -326,7 +327,8 @@ class Report:
         record = {
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, {jax.default_backend()}",
             "jax": jax.__version__,
-            "kernel": native.kernel().name,
+            "kernels": self.kernels,
+            "bars": BARS,
             "ratios": {name: round(value, 3) for name, value in self.ratios.items()},
             "milliseconds per step": self.milliseconds,
             "growth": self.growth,
@@ -348,6 +350,7 @@ def main() -> None:
         report.resume()
     for part in [arguments.only] if arguments.only else parts:
         getattr(report, part)()
+        report.kernels[part] = native.kernel().name
     report.write()
     raise SystemExit(0 if report.check() else 1)
 

@@ -26,24 +26,27 @@ static void check(const hnca::Instructions& use, int B, int O, int I, float larg
   std::mt19937 random(B + O + I);
   std::uniform_real_distribution<float> logit(-5, 5), far(-120, 120), size(-largest, largest);
   std::uniform_real_distribution<float> coin(0, 1);
-  std::vector<float> l(B * O), t(B * O), pull(B * O), slope(B * O), w(O * I), s(B * I);
+  const int P = (B + hnca::EXAMPLES - 1) / hnca::EXAMPLES, E = (B + P - 1) / P;
+  const auto at = [=](int b, int o) { return (b / E * O + o) * E + b % E; };
+  std::vector<float> l(B * O), t(P * O * E), pull(P * O * E), slope(P * O * E), w(O * I), s(B * I);
   std::vector<float> log_prob(B * I), entropies(B * I);
-  for (int k = 0; k < B * O; k++) {
-    l[k] = k % 7 ? logit(random) : far(random);
-    t[k] = std::tanh(l[k] / 2), slope[k] = l[k] * (1 - t[k] * t[k]);
-    pull[k] = coin(random) < 0.5f ? -0.5f : 0.5f;
+  for (int k = 0; k < B * O; k++) l[k] = k % 7 ? logit(random) : far(random);
+  for (auto& x : pull) x = coin(random) < 0.5f ? -0.5f : 0.5f;
+  for (int b = 0; b < B; b++) for (int o = 0; o < O; o++) {
+    const float old = l[b * O + o], half = std::tanh(old / 2);
+    t[at(b, o)] = half, slope[at(b, o)] = old * (1 - half * half);
   }
   for (auto& x : w) x = size(random);
   for (auto& x : s) x = coin(random) < 0.5f ? -1 : 1;
   hnca::Flip flip{l.data(), t.data(), pull.data(), with_entropy ? slope.data() : nullptr, w.data(), s.data(),
-                  log_prob.data(), with_entropy ? entropies.data() : nullptr, B, O, I};
+                  log_prob.data(), with_entropy ? entropies.data() : nullptr, B, O, I, E};
   Threads threads;
   hnca::run(threads, flip, use);
   for (int b = 0; b < B; b++) for (int i = 0; i < I; i++) {
     double want = 0, moved = 0, terms = O;
     for (int o = 0; o < O; o++) {
       const double old = l[b * O + o], move = double(s[b * I + i]) * w[o * I + i];
-      want += (pull[b * O + o] + 0.5) * move - softplus(old + move) + softplus(old);
+      want += (pull[at(b, o)] + 0.5) * move - softplus(old + move) + softplus(old);
       moved += entropy(old + move) - entropy(old);
       terms += 2 * std::fabs(move);
     }

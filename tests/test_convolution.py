@@ -191,6 +191,20 @@ def test_sizes(image, settings, shape):
     assert map.shape == (*shape, 5)
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+def test_no_examples(transposed):
+    map = hnca.Convolution(1, 2, 3, image=(4, 4), transposed=transposed, key=KEY)
+    assert map.of_batch(jnp.zeros((0, 16))).shape == (0, map.outputs)
+
+
+def test_pictures_are_computed_once():
+    """XLA for CPUs leaves the calls that keep logits out of the fusions that read them."""
+    map = hnca.Convolution(1, 2, 3, image=(4, 4), key=KEY)
+    loss = lambda map, x: jnp.sum(jax.nn.softplus(map.of_batch(x)))
+    compiled = jax.jit(jax.grad(loss)).lower(map, jnp.zeros((5, 16))).compile()
+    assert 'inlineable="false"' in compiled.as_text()
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

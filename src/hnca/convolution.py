@@ -4,16 +4,16 @@ A convolution ties the places of two pictures: by offset d of the kernel, place 
 one meets place `stride p + d - before` of the *fine* one, along each axis. An ordinary convolution
 leads from the fine picture to the coarse one, a transposed one back.
 
-Each place of one picture *sees* some places of the other. Outputs see the inputs that they are
-computed from; inputs see the outputs that they influence, which is what a table is about. All
-coarse places see by all offsets; fine places by those that fit: they are in stride x stride groups
-that see alike. So the map and its tables are the same walk in two directions: matrix products, or
-dense tables, of what the places of a group see.
+The *window* of a coarse place is all that it meets, side by side. With the windows of the fine
+picture, a convolution is a dense layer that is the same at every coarse place: an ordinary one maps
+windows to places, a transposed one places to windows, which are then added up where they overlap.
+Its tables are those of that dense layer. So it is always the fine picture that is enlarged, which
+usually has fewer channels.
 
 Pictures are `[H, W, channels]`, and flat in this order where they are values of a layer. Letters,
 beside those of `units.py` and `kernels`:
 
-    H, W  places of a picture       M, N  places of a group       R  rows: the places of a batch
+    H, W  places of a picture       M, N  of the coarse one       R  rows: the places of a batch
 """
 
 import math
@@ -23,6 +23,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.experimental.xla_metadata import set_xla_metadata
 from jaxtyping import Array, Float, Num, PRNGKeyArray
 
 NEVER = -1e30  # logit of an output beyond the border: it never fires, whatever is added
@@ -37,101 +38,81 @@ class Axis(NamedTuple):
     fine: int
     coarse: int
 
-
-class Sight(NamedTuple):
-    """What the places of one picture see of the other along one axis: by an offset (first of each
-    pair), place m of a group sees place `start + step m` (start is second)."""
-
-    groups: tuple[tuple[tuple[int, int], ...], ...]
-    step: int
-    places: int  # in each group
-    own: int  # places that see
-    other: int  # places that are seen
+    @property
+    def strides(self) -> int:
+        """How many strides long a window is, the last one perhaps in part."""
+        return -(-self.kernel // self.stride)
 
     @property
     def padding(self) -> tuple[int, int, int]:
-        """What to add to the other picture before and after it, so that all that is seen is there
-        (negative: what nobody sees); and in between."""
-        starts = [start for group in self.groups for _, start in group]
-        last = max(starts) + self.step * (self.places - 1)
-        return -min(starts), last + 1 - self.other, 0
-
-    def steps(self, start: int) -> slice:
-        """The places that are seen from `start` on, of the padded picture."""
-        first = start + self.padding[0]
-        return slice(first, first + self.step * (self.places - 1) + 1, self.step)
+        """What to add to the fine picture before and after it, so that all that is met is there,
+        in whole strides (negative: what nobody meets); and in between."""
+        whole = self.stride * (self.coarse - 1 + self.strides)
+        return self.before, whole - self.before - self.fine, 0
 
 
-def coarse_sight(axis: Axis) -> Sight:
-    """What coarse places see."""
-    kernel, stride, before, fine, coarse = axis
-    offsets = tuple((offset, offset - before) for offset in range(kernel))
-    return Sight((offsets,), stride, coarse, coarse, fine)
+def settled(array: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The array as something that is computed once, and its gradient too. Else XLA for CPUs does
+    the walk from place to place again in each fusion that reads it, and all that follows in there
+    number by number instead of by vectors. There an optimisation barrier is gone before fusions
+    are made; a call that must not be inlined stays."""
+    return jax.lax.platform_dependent(array, cpu=_called, default=lambda array: array)
 
 
-def fine_sight(axis: Axis) -> Sight:
-    """What fine places see: place `stride m + r` is number m of group r."""
-    kernel, stride, before, fine, coarse = axis
-    groups = tuple(
-        tuple(
-            (offset, (r + before - offset) // stride)
-            for offset in range(kernel)
-            if (r + before - offset) % stride == 0
-        )
-        for r in range(stride)
+def flat(pictures: Float[Array, "..."], shape: tuple[int, ...]) -> Float[Array, "..."]:
+    """The same numbers in another shape, settled in both: what made the pictures walks through
+    them place by place, and what follows through long rows."""
+    return settled(settled(pictures).reshape(shape))
+
+
+def _called(array: Float[Array, "..."]) -> Float[Array, "..."]:
+    with set_xla_metadata(inlineable="false"):
+        return _same(array)
+
+
+@jax.jit
+def _same(array: Float[Array, "..."]) -> Float[Array, "..."]:
+    return jax.lax.optimization_barrier(array)  # a call of nothing at all would be left out
+
+
+def windows(
+    axes: tuple[Axis, Axis], fine: Num[Array, "H W C"], fill: float = 0.0
+) -> Num[Array, "M N window"]:
+    """The windows of all coarse places, `[kernel, kernel, C]` each. Beyond the border they have
+    `fill`."""
+    y, x = axes
+    paddings = [y.padding, x.padding, (0, 0, 0)]
+    padded = jax.lax.pad(fine, jnp.asarray(fill, fine.dtype), paddings)
+    # The places within a stride stay side by side, so that few and long pieces are copied.
+    cut = padded.reshape(-1, y.stride, padded.shape[1] // x.stride, x.stride * fine.shape[2])
+    width = x.kernel * fine.shape[2]
+    return jnp.concatenate(
+        [
+            cut[down : down + y.coarse, row, right : right + x.coarse][..., : width - start]
+            for down, row in (divmod(offset, y.stride) for offset in range(y.kernel))
+            for right, start in enumerate(range(0, width, cut.shape[3]))
+        ],
+        axis=-1,
     )
-    return Sight(groups, 1, -(-fine // stride), fine, coarse)
 
 
-class Outlook(NamedTuple):
-    """What the places of one picture see of the other. The groups are those of both axes."""
-
-    y: Sight
-    x: Sight
-
-    def seen(self, other: Array, fill: float = 0.0) -> list[Array]:
-        """For each group, what its places see of the other picture, offsets and channels side by
-        side: `[M, N, offsets x channels]`. Beyond the border they see `fill`."""
-        paddings = [self.y.padding, self.x.padding, (0, 0, 0)]
-        padded = jax.lax.pad(other, jnp.asarray(fill, other.dtype), paddings)
-        return [
-            jnp.concatenate(
-                [padded[self.y.steps(top), self.x.steps(left)] for _, top in ys for _, left in xs],
-                axis=-1,
-            )
-            for ys in self.y.groups
-            for xs in self.x.groups
-        ]
-
-    def kernels(self, weight: Float[Array, "k k I O"]) -> list[Float[Array, "_ _ I O"]]:
-        """For each group, the part of the kernel by which its places see."""
-        offsets = lambda sight: [[d for d, _ in group] for group in sight.groups]
-        rows, columns = offsets(self.y), offsets(self.x)
-        pick = lambda ds: slice(ds[0], ds[-1] + 1, len(rows))  # those of a group are a stride apart
-        return [weight[pick(ys), pick(xs)] for ys in rows for xs in columns]
-
-    def parts(self, own: Num[Array, "H W C"]) -> Num[Array, "groups M N C"]:
-        """The places that see, by groups; beyond the border, as on it."""
-        (rows, columns), (y, x) = (len(self.y.groups), len(self.x.groups)), self
-        missing = (rows * y.places - y.own, columns * x.places - x.own)
-        whole = jnp.pad(own, [*((0, each) for each in missing), (0, 0)], mode="edge")
-        cut = whole.reshape(y.places, rows, x.places, columns, -1).transpose(1, 3, 0, 2, 4)
-        return cut.reshape(rows * columns, y.places, x.places, -1)
-
-    def whole(self, parts: Num[Array, "groups M N C"]) -> Num[Array, "H W C"]:
-        """The picture of these parts."""
-        (rows, columns), (y, x) = (len(self.y.groups), len(self.x.groups)), self
-        cut = parts.reshape(rows, columns, y.places, x.places, -1).transpose(2, 0, 3, 1, 4)
-        return cut.reshape(rows * y.places, columns * x.places, -1)[: y.own, : x.own]
+def overlaid(axes: tuple[Axis, Axis], parts: Float[Array, "M N window"]) -> Float[Array, "H W C"]:
+    """The fine picture that has at each place the sum of all that windows have there: the
+    transpose of `windows`."""
+    y, x = axes
+    channels = parts.shape[2] // (y.kernel * x.kernel)
+    fine = jax.ShapeDtypeStruct((y.fine, x.fine, channels), parts.dtype)
+    (picture,) = jax.linear_transpose(lambda fine: windows(axes, fine), fine)(parts)
+    return picture
 
 
 class Convolution(eqx.Module):
     """A map of pictures, local and alike everywhere: `logits=` of a layer. Values stay flat, as
     those of any layer, in the order `[H, W, channels]`: see `image` and `shape`.
 
-    It is computed as matrix products of windows: inside a compiled loop, XLA's own convolutions
-    are several times slower on a CPU. Where Bernoulli units with this map have one parent, HNCA's
-    tables are fast: their work grows like that of the map, edge by edge.
+    It is one matrix product for all windows: inside a compiled loop on a CPU, the gradients of
+    XLA's own convolutions are tens of times slower. Where Bernoulli units with this map have one
+    parent, HNCA's tables are fast: their work grows like that of the map, edge by edge.
 
     >>> map = hnca.Convolution(1, 4, 3, stride=2, padding="same", image=(8, 8), key=key)
     >>> hnca.Bernoulli(64, 64, logits=map).shape
@@ -188,15 +169,31 @@ class Convolution(eqx.Module):
     def outputs(self) -> int:
         return math.prod(self.shape)
 
-    def _outlook(self, of_fine: bool) -> Outlook:
-        return Outlook(*map(fine_sight if of_fine else coarse_sight, self.axes))
+    def _matrix(self) -> Float[Array, "outputs inputs"]:
+        """Of the dense layer at each coarse place: from its window, or to it if transposed."""
+        if self.transposed:
+            return self.weight.transpose(0, 1, 3, 2).reshape(-1, self.weight.shape[2])
+        return self.weight.reshape(-1, self.weight.shape[3]).T
 
     def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
-        outlook, channels = self._outlook(of_fine=self.transposed), self.shape[2]
-        kernels = (kernel.reshape(-1, channels) for kernel in outlook.kernels(self.weight))
-        seen = outlook.seen(x.reshape(self.image))
-        products = [inputs @ kernel for inputs, kernel in zip(seen, kernels, strict=True)]
-        return (outlook.whole(jnp.stack(products)) + self.bias[None, None]).ravel()
+        return self.of_batch(x[None])[0]
+
+    def of_batch(self, x: Float[Array, "B inputs"]) -> Float[Array, "B outputs"]:
+        """The same for many at once: one matrix product whose rows are the coarse places of all.
+        By `vmap` it would be one of arrays with more axes, which its gradient copies about."""
+        pictures, places = x.reshape(-1, *self.image), [axis.coarse for axis in self.axes]
+        rows = lambda array: array.reshape(len(x) * math.prod(places), array.shape[-1])
+        # The matrix is settled with the window's axis last: that makes the gradient's product one
+        # in which the narrow factor is transposed, not the wide one, which takes thrice as long.
+        if self.transposed:
+            parts = rows(pictures) @ settled(self._matrix().T)
+            by_place = parts.reshape(len(x), *places, parts.shape[1])
+            outputs = jax.vmap(lambda parts: overlaid(self.axes, parts))(by_place)
+        else:
+            seen = jax.vmap(lambda fine: windows(self.axes, fine))(pictures)
+            outputs = rows(seen) @ settled(self._matrix()).T
+        by_channel = outputs.reshape(len(x), *self.shape) + self.bias[None, None, None]
+        return flat(by_channel, (len(x), self.outputs))
 
     def tables(
         self,
@@ -207,27 +204,27 @@ class Convolution(eqx.Module):
     ) -> list[Num[Array, "*V B U"]]:
         """Tables of Bernoulli outputs for the units of the inputs, some to a place. `dense` makes
         them for a dense layer, from `logits` and `fired` [R, O], `weight` [O, I] and `units`
-        [R, C]. Its rows are places, its outputs what an input place sees. These are independent
-        of one another, so their changes add up: nothing is approximated."""
-        outlook, (*places, inputs) = self._outlook(of_fine=not self.transposed), self.image
-        picture = lambda array: array.reshape(self.shape)
-        seen = jax.vmap(lambda array: outlook.seen(picture(array), NEVER))(logits)
-        did = jax.vmap(lambda array: outlook.seen(picture(array)))(fired)
-        parts = jax.vmap(outlook.parts, out_axes=1)(units.reshape(len(units), *places, -1))
-        rows = lambda array: array.reshape(-1, array.shape[-1])
-        found = [
-            dense(rows(seen), rows(did), kernel.swapaxes(2, 3).reshape(-1, inputs), rows(part))
-            for seen, did, kernel, part in zip(
-                seen, did, outlook.kernels(self.weight), parts, strict=True
-            )
-        ]
+        [R, C]. Its rows are coarse places. Outputs are independent of one another, so the changes
+        that a unit makes to those of several windows add up: nothing is approximated."""
+        places, height, width = (len(units), *(axis.coarse for axis in self.axes))
+        rows = lambda array: array.reshape(places * height * width, -1)
 
-        def whole(*changes: Num[Array, "*V R C"]) -> Num[Array, "*V B U"]:
-            split = jnp.stack([each.reshape(-1, *parts.shape[1:]) for each in changes], axis=2)
-            pictures = jax.vmap(jax.vmap(outlook.whole))(split)  # [V, B, groups, ...] there
-            return pictures.reshape(*changes[0].shape[:-2], *units.shape)
+        def enlarged(array: Num[Array, "B _"], fill: float) -> Num[Array, "R window"]:
+            pictures = array.reshape(len(array), *(axis.fine for axis in self.axes), -1)
+            return rows(jax.vmap(lambda fine: windows(self.axes, fine, fill))(pictures))
 
-        return [whole(*changes) for changes in zip(*found, strict=True)]
+        def overlaid_units(change: Num[Array, "*V R C"]) -> Num[Array, "*V B U"]:
+            parts = change.reshape(-1, height, width, change.shape[-1])
+            pictures = jax.vmap(lambda parts: overlaid(self.axes, parts))(parts)
+            return flat(pictures, (*change.shape[:-2], *units.shape))
+
+        weight = self._matrix()
+        if self.transposed:
+            found = dense(enlarged(logits, NEVER), enlarged(fired, 0.0), weight, rows(units))
+            return [change.reshape(*change.shape[:-2], *units.shape) for change in found]
+        # Beyond the border is a unit like any other, a sign of 1 or a category, and then cut off.
+        found = dense(rows(logits), rows(fired), weight, enlarged(units, 1.0))
+        return [overlaid_units(change) for change in found]
 
 
 def ordinary_axis(size: int, kernel: int, stride: int, padding: int | str) -> Axis:

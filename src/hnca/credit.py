@@ -208,7 +208,7 @@ def _affine_variance(seen: SeenByExample, mean: PyTree) -> Float[Array, ""]:
     x, c = map(at_least_single, joined)  # [B, S, I], [B, S, O]
     mean_x, mean_c = (jnp.mean(array, axis=0, keepdims=True) for array in (x, c))
     dx, dc = x - mean_x, c - mean_c
-    inner = lambda a, b: jnp.sum(a[:, :, None] * b[:, None], axis=-1)  # [B, S, S], or B = 1
+    inner = lambda a, b: jnp.matmul(a, b.mT, precision="highest")  # [B, S, S], or B = 1
     squares = inner(dc, dc) * (inner(x, x) + 1) + 2 * inner(dc, mean_c) * inner(x, dx)
     squares += inner(mean_c, mean_c) * inner(dx, dx)
     shift = jnp.sum(mean_c[0, :, :, None] * mean_x[0, :, None], axis=0)  # M, of the weight

@@ -222,7 +222,9 @@ class AbstractLayer(eqx.Module):
 
     def __call__(self, features: Float[Array, "B I"]) -> Float[Array, "B U *K"]:
         """Logits of a batch of inputs."""
-        logits = jax.vmap(self.logits)(features)
+        map = self.logits
+        is_convolution = type(map) is Convolution  # a subclass may be another map
+        logits = map.of_batch(features) if is_convolution else jax.vmap(map)(features)
         if isinstance(logits, tuple):
             raise TypeError(f"they are {len(logits)} things: a new state beside the logits?")
         return logits.reshape(len(features), *self.logits_shape)

@@ -21,6 +21,7 @@ SOURCE = Path(__file__).with_name("bernoulli.cc")
 LIBRARY = SOURCE.with_name("libhnca.kernel")
 PURE = "pure JAX"
 TARGETS = "hnca_bernoulli_flip", "hnca_bernoulli_flip_entropy"
+EXAMPLES = 64  # of a task at most, as in the source
 
 
 class Kernel(NamedTuple):
@@ -103,10 +104,20 @@ def _call_side_by_side(size, batched, columns, weight, sign):
 
 @custom_partitioning
 def _partitioned(*arrays: Array) -> list[Array]:
-    """Of a batch that is spread over devices, each does its part."""
-    *columns, weight, sign = arrays
-    tables = [jax.ShapeDtypeStruct(sign.shape, sign.dtype)] * (len(columns) - 2)
-    return list(jax.ffi.ffi_call(TARGETS[len(tables) - 1], tables)(*columns, weight, sign))
+    """Of a batch that is spread over devices, each does its part. In the call, the examples that a
+    row of weights meets lie side by side."""
+    logits, *columns, weight, sign = arrays
+    tables = [jax.ShapeDtypeStruct(sign.shape, sign.dtype)] * (len(columns) - 1)
+    call = jax.ffi.ffi_call(TARGETS[len(tables) - 1], tables)
+    return list(call(logits, *map(_in_parts, columns), weight, sign))
+
+
+def _in_parts(column: Float[Array, "B O"]) -> Float[Array, "P O E"]:
+    """In equal parts of up to `EXAMPLES` examples, with the axes of each exchanged."""
+    parts = -(-len(column) // EXAMPLES) or 1
+    examples = -(-len(column) // parts)
+    whole = jnp.pad(column, [(0, parts * examples - len(column)), (0, 0)])
+    return whole.reshape(parts, examples, column.shape[1]).mT
 
 
 def _partition(mesh, arrays, tables):

@@ -13,6 +13,8 @@
 //
 // A task is one stripe of columns (parent's units) for up to EXAMPLES examples. It takes the weights
 // a few ROWS at a time: tanh(w/2) is computed once, and stays in the first cache for all examples.
+// What it needs of these examples for that has its axes exchanged, [parts of the batch, O, examples]:
+// what a row of weights meets lies side by side, so that a task needs one pointer, and few pages.
 //
 // The part between "#ifdef HNCA_LANES" and its end is compiled once for each instruction set, by
 // this file including itself; which one runs is chosen by what the processor has.
@@ -36,14 +38,20 @@ constexpr int EXAMPLES = 64;
 
 struct Flip {
   const float* logits;   // [B, O]  l
-  const float* t;        // [B, O]  tanh(l/2)
-  const float* pull;     // [B, O]  fired - 1/2, or NaN
-  const float* slope;    // [B, O]  l (1 - t^2), or null: no entropy
+  const float* t;        // [P, O, E]  tanh(l/2)
+  const float* pull;     // [P, O, E]  fired - 1/2, or NaN
+  const float* slope;    // [P, O, E]  l (1 - t^2), or null: no entropy
   const float* weight;   // [O, I]
   const float* sign;     // [B, I]
   float* log_prob;       // [B, I]
   float* entropy;        // [B, I], or null
   int64_t batch, outputs, inputs;
+  int64_t examples;      // E, of a part: up to EXAMPLES
+
+  // Where example number b of the part that begins with `example` meets a row of weights.
+  int64_t at(int64_t example, int64_t row, int64_t b) const {
+    return example * outputs + row * examples + b;
+  }
 };
 
 // The plain form's functions: see `softplus_change` and `entropy` there.
@@ -78,7 +86,7 @@ inline double entropy(double logit) {
 HNCA_TARGET_AVX512
 #define HNCA_LANES 16
 #define HNCA_NAME avx512
-#define HNCA_BLOCK 8
+#define HNCA_BLOCK 5
 #define HNCA_ENTROPY_BLOCK 5
 #include "bernoulli.cc"
 HNCA_TARGET_END
@@ -129,9 +137,8 @@ void run(Pool& pool, const Flip& flip, const Instructions& use) {
   };
   auto counters = std::make_shared<Counters>();
   const int64_t stripes = (flip.inputs + use.columns - 1) / use.columns;
-  const int64_t parts = (flip.batch + EXAMPLES - 1) / EXAMPLES;
-  const int64_t examples = parts ? (flip.batch + parts - 1) / parts : 0;
-  const int64_t tasks = stripes * parts;
+  const int64_t examples = flip.examples;
+  const int64_t tasks = flip.batch ? stripes * ((flip.batch + examples - 1) / examples) : 0;
   auto work = [=, stripe = use.stripe, columns = use.columns] {
     for (int64_t task; (task = counters->next.fetch_add(1)) < tasks;) {
       const int64_t example = task / stripes * examples;
@@ -152,34 +159,41 @@ void run(Pool& pool, const Flip& flip, const Instructions& use) {
 
 namespace ffi = xla::ffi;
 using Array = ffi::Buffer<ffi::F32, 2>;
+using Parts = ffi::Buffer<ffi::F32, 3>;
 
-static ffi::Error bernoulli_flip(ffi::ThreadPool pool, Array logits, Array t, Array pull,
-                                 Array weight, Array sign, ffi::Result<Array> log_prob) {
-  hnca::Flip flip{logits.typed_data(), t.typed_data(), pull.typed_data(), nullptr,
-                  weight.typed_data(), sign.typed_data(), log_prob->typed_data(), nullptr,
-                  sign.dimensions()[0], weight.dimensions()[0], weight.dimensions()[1]};
+static ffi::Error checked_run(ffi::ThreadPool& pool, const hnca::Flip& flip) {
+  if (flip.examples > hnca::EXAMPLES) return ffi::Error::InvalidArgument("parts are too large");
   hnca::run(pool, flip, hnca::instructions());
   return ffi::Error::Success();
 }
 
-static ffi::Error bernoulli_flip_entropy(ffi::ThreadPool pool, Array logits, Array t, Array pull,
-                                         Array slope, Array weight, Array sign,
+static ffi::Error bernoulli_flip(ffi::ThreadPool pool, Array logits, Parts t, Parts pull,
+                                 Array weight, Array sign, ffi::Result<Array> log_prob) {
+  hnca::Flip flip{logits.typed_data(), t.typed_data(), pull.typed_data(), nullptr,
+                  weight.typed_data(), sign.typed_data(), log_prob->typed_data(), nullptr,
+                  sign.dimensions()[0], weight.dimensions()[0], weight.dimensions()[1],
+                  t.dimensions()[2]};
+  return checked_run(pool, flip);
+}
+
+static ffi::Error bernoulli_flip_entropy(ffi::ThreadPool pool, Array logits, Parts t, Parts pull,
+                                         Parts slope, Array weight, Array sign,
                                          ffi::Result<Array> log_prob, ffi::Result<Array> entropy) {
   hnca::Flip flip{logits.typed_data(), t.typed_data(), pull.typed_data(), slope.typed_data(),
                   weight.typed_data(), sign.typed_data(), log_prob->typed_data(),
                   entropy->typed_data(),
-                  sign.dimensions()[0], weight.dimensions()[0], weight.dimensions()[1]};
-  hnca::run(pool, flip, hnca::instructions());
-  return ffi::Error::Success();
+                  sign.dimensions()[0], weight.dimensions()[0], weight.dimensions()[1],
+                  t.dimensions()[2]};
+  return checked_run(pool, flip);
 }
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(hnca_bernoulli_flip, bernoulli_flip,
                               ffi::Ffi::Bind().Ctx<ffi::ThreadPool>()
-                                  .Arg<Array>().Arg<Array>().Arg<Array>().Arg<Array>().Arg<Array>()
+                                  .Arg<Array>().Arg<Parts>().Arg<Parts>().Arg<Array>().Arg<Array>()
                                   .Ret<Array>());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(hnca_bernoulli_flip_entropy, bernoulli_flip_entropy,
                               ffi::Ffi::Bind().Ctx<ffi::ThreadPool>()
-                                  .Arg<Array>().Arg<Array>().Arg<Array>().Arg<Array>().Arg<Array>()
+                                  .Arg<Array>().Arg<Parts>().Arg<Parts>().Arg<Parts>().Arg<Array>()
                                   .Arg<Array>().Ret<Array>().Ret<Array>());
 
 extern "C" const char* hnca_instructions() { return hnca::instructions().name; }
@@ -271,28 +285,25 @@ static inline void store(Floats vector, float* to, int64_t count) {
 // Multiplies the factors of some rows into the sums of NB examples at once.
 template <bool ENTROPY, int NB>
 static inline void multiply(const Flip& flip, const Columns& columns, int64_t row, int rows,
-                            const int64_t* examples, Sum* sums) {
-  const float *t[NB], *pull[NB], *slope[NB];
+                            int64_t example, int64_t first, Sum* sums) {
   Floats sign[NB], product[NB], linear[NB], numerator[NB];
-  for (int b = 0; b < NB; b++) {
-    const int64_t start = examples[b] * flip.outputs + row;
-    t[b] = flip.t + start, pull[b] = flip.pull + start;
-    if (ENTROPY) slope[b] = flip.slope + start;
+  for (int b = 0; b < NB; b++)
     sign[b] = sums[b].sign, product[b] = sums[b].product, linear[b] = sums[b].linear;
-  }
   for (int group = 0; group < rows; group += GROUP) {
     for (int b = 0; b < NB; b++) numerator[b] = Floats{};
     for (int o = group; o < std::min(group + GROUP, rows); o++) {
       const Floats half = columns.half[o], weight = columns.weight[o];
+      const int64_t at = flip.at(example, row + o, first);
+      const float *t = flip.t + at, *pull = flip.pull + at;
       for (int b = 0; b < NB; b++) {
-        const Floats factor = t[b][o] * half + sign[b];
+        const Floats factor = t[b] * half + sign[b];
         if (ENTROPY) {  // z tanh(z/2) - l tanh(l/2) = n / factor, at z = l + s w
           const Floats both = (Floats)((Ints)columns.both[o] ^ ((Ints)sign[b] & SIGN_BIT));  // s w T
-          const Floats n = slope[b][o] * half + (t[b][o] * weight + both);
+          const Floats n = flip.slope[at + b] * half + (t[b] * weight + both);
           numerator[b] = numerator[b] * factor + n * product[b];
         }
         product[b] *= factor;
-        linear[b] += pull[b][o] * weight;
+        linear[b] += pull[b] * weight;
       }
     }
     for (int b = 0; b < NB; b++) {
@@ -301,6 +312,15 @@ static inline void multiply(const Flip& flip, const Columns& columns, int64_t ro
     }
   }
   for (int b = 0; b < NB; b++) sums[b].product = product[b], sums[b].linear = linear[b];
+}
+
+// The same for the rest of the examples, or the first NB of it.
+template <bool ENTROPY, int NB>
+static inline void multiply_rest(const Flip& flip, const Columns& columns, int64_t row, int rows,
+                                 int64_t example, int64_t first, int64_t rest, Sum* sums) {
+  if (rest >= NB) return multiply<ENTROPY, NB>(flip, columns, row, rows, example, first, sums);
+  if constexpr (NB > 1)
+    multiply_rest<ENTROPY, NB - 1>(flip, columns, row, rows, example, first, rest, sums);
 }
 
 // One row of weights, multiplied into the sums of all examples by the share form. With the logit
@@ -312,8 +332,9 @@ static void share_row(const Flip& flip, int64_t row, Floats weight, int64_t exam
   for (int64_t first = 0; first < examples; first += LANES) {
     const int lanes = std::min<int64_t>(LANES, examples - first);
     Floats logit{};
-    const int64_t start = (example + first) * flip.outputs + row;
-    for (int k = 0; k < lanes; k++) logit[k] = flip.logits[start + k * flip.outputs];
+    for (int k = 0; k < lanes; k++)
+      logit[k] = flip.logits[(example + first + k) * flip.outputs + row];
+    const float* pull = flip.pull + flip.at(example, row, first);
     const Floats size = magnitude(logit), none{};
     const Ints inside = size <= 87.f;  // beyond, e^-|l| is nothing
     const Floats less = inside ? exp(inside ? none - size : none) : none;
@@ -326,7 +347,7 @@ static void share_row(const Flip& flip, int64_t row, Floats weight, int64_t exam
       const Floats factor = rest + chance * grown;
       sum.product *= factor;
       set_exponent_aside(sum.product, sum.exponent);
-      sum.linear += flip.pull[start + k * flip.outputs] * weight;
+      sum.linear += pull[k] * weight;
       if (ENTROPY) {  // twice z sigmoid(z) - l sigmoid(l), at z = l + w, of the mirrored l
         const Floats slope = sum.sign * (logit[k] * p[k] * q[k]);
         sum.moved += 2.f * (chance * weight * grown + slope * (grown - 1.f)) / factor;
@@ -347,7 +368,7 @@ static void plain_row(const Flip& flip, int64_t row, Floats weight, int64_t exam
       sum.plain[k] += softplus_change(logit, move) - move / 2;
       if (ENTROPY) sum.moved[k] -= 2 * (hnca::entropy(logit + move) - hnca::entropy(logit));
     }
-    sum.linear += flip.pull[(example + b) * flip.outputs + row] * weight;
+    sum.linear += flip.pull[flip.at(example, row, b)] * weight;
   }
 }
 
@@ -387,9 +408,9 @@ template <bool ENTROPY, int NB>
 static void stripe_of(const Flip& flip, int64_t column, int64_t example, int64_t examples) {
   const int64_t width = std::min<int64_t>(LANES, flip.inputs - column);
   const Floats one = Floats{} + 1.f;
-  Sum sums[EXAMPLES + NB];
-  for (int64_t b = 0; b < examples + NB; b++) {
-    const int64_t at = (example + std::min(b, examples - 1)) * flip.inputs + column;
+  Sum sums[EXAMPLES];
+  for (int64_t b = 0; b < examples; b++) {
+    const int64_t at = (example + b) * flip.inputs + column;
     sums[b] = {load(flip.sign + at, width), one, Floats{}, Floats{}, Floats{}, Ints{}};
   }
   Columns columns;
@@ -398,11 +419,8 @@ static void stripe_of(const Flip& flip, int64_t column, int64_t example, int64_t
   for (int64_t row = 0; row < flip.outputs; row += ROWS) {
     const int rows = std::min<int64_t>(ROWS, flip.outputs - row);
     const int count = prepare(flip, row, rows, column, width, columns, constants, beyond);
-    for (int64_t b = 0; b < examples; b += NB) {  // the last block repeats an example
-      int64_t block[NB];
-      for (int k = 0; k < NB; k++) block[k] = example + std::min(b + k, examples - 1);
-      multiply<ENTROPY, NB>(flip, columns, row, rows, block, sums + b);
-    }
+    for (int64_t b = 0; b < examples; b += NB)
+      multiply_rest<ENTROPY, NB>(flip, columns, row, rows, example, b, examples - b, sums + b);
     for (int k = 0; k < count; k++) {
       const Floats weight = beyond[k].weight;
       if (any_beyond(weight, SHARE_LIMIT)) {
