@@ -113,6 +113,7 @@ def test_killed_and_interrupted_a_run_ends_in_the_same_bits(tmp_path, stripes, e
     [
         (["trian"], "'trian' is none of demo, train, evaluate"),
         (["train", "bandits"], "is none of bandit, conv-bandit"),
+        (["train", "mine.py"], "an experiment of your own is FILE.py:CLASS"),
         (["train", "bandit", "--layer", "2"], "perhaps you meant --layers"),
         (["train", "bandit", "--layers", "two"], "--layers must be a whole number, not 'two'"),
         (["train", "bandit", "--epochs", "1.5"], "--epochs must be a whole number, not '1.5'"),

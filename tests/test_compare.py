@@ -12,18 +12,9 @@ from matplotlib.text import Text
 import hnca
 from enumeration import assert_trees_close, every_sample
 from graphs import Case, bandit, bits, keys, lively
-from hnca.compare import (
-    BRUTE_FORCE,
-    LATE,
-    YARDSTICK,
-    Problem,
-    _Contender,
-    _directions,
-    _program,
-    _projected,
-    _vectors,
-)
+from hnca.compare import BRUTE_FORCE, LATE, YARDSTICK, _directions, _projected
 from hnca.comparison import Row
+from hnca.contenders import Contender, Problem, estimation, gradient_vectors
 from hnca.estimators import REGISTRY, make_estimator
 from hnca.lab.cli import main
 from hnca.lab.report.comparison import draw_comparison, frontier
@@ -117,7 +108,7 @@ def test_variance_is_that_of_gradient_variance():
     batch = {"x": bits(6, 2)}
     problem = Problem(case.graph, batch, None, False)
     state, each = estimator.init(case.graph), jax.random.split(KEY, 3)
-    _, vectors, variance = jax.jit(_program(problem, estimator))(case.graph, state, each)
+    _, vectors, variance = jax.jit(estimation(problem, estimator))(case.graph, state, each)
     first, second = jax.random.split(each[0])
     sample = case.graph.sample(first, **batch)
     estimate, _ = estimator(case.graph, sample, state, key=second)
@@ -159,8 +150,8 @@ def test_a_method_learns_before_it_is_measured():
     """As it would from the samples that are measured, of which it needs the signal only."""
     case, name = small(), "reinforce+baseline"
     problem, estimator = Problem(case.graph, {"x": bits(6, 2)}, None, True), make_estimator(name)
-    state, draws = estimator.init(case.graph), _program(problem, estimator)
-    contender = _Contender(name, estimator, state, draws)
+    state, draws = estimator.init(case.graph), estimation(problem, estimator)
+    contender = Contender(name, estimator, state, draws)
     contender.prepare(problem)
     contender.learn(problem, KEY)
     after, _, _ = jax.jit(draws)(case.graph, state, jax.random.split(KEY, contender.warm_up))
@@ -213,9 +204,9 @@ def seen_biased(name: str, samples: int, times: int) -> float:
     case, estimator = small(), make_estimator(name)
     batch = {"x": bits(6, 2)}
     problem = Problem(case.graph, batch, None, True)
-    state, draws = estimator.init(case.graph), jax.jit(_program(problem, estimator))
+    state, draws = estimator.init(case.graph), jax.jit(estimation(problem, estimator))
     _, vectors, _ = draws(case.graph, state, jax.random.split(KEY, samples * times))
-    mean = _vectors(case.graph, hnca.exact_gradient(case.graph, **batch)[1])
+    mean = gradient_vectors(case.graph, hnca.exact_gradient(case.graph, **batch)[1])
     directions = _directions(mean, KEY)
     truth = Tally.exactly({name: directions[name] @ vector for name, vector in mean.items()})
     along = _projected(vectors, directions)

@@ -350,6 +350,27 @@ def test_another_kernel_is_told_and_kept(tmp_path):
     assert [each["kernel"] for each in directory.read_config()["earlier"]] == ["pure JAX"]
 
 
+def test_a_changed_experiment_file_is_told(tmp_path):
+    directory = RunDirectory(tmp_path)
+    run = {"task": "mine.py:Mine", "settings": {}, "data": {}, "device": "cpu", "kernel": "pure"}
+    directory.begin(run | {"versions": {"experiment": "abc"}})
+    with pytest.warns(UserWarning, match="the experiment's file has changed"):
+        directory.begin(run | {"versions": {"experiment": "def"}})
+    file, kernel = "the experiment's file has changed", r"another kernel \(pure then, native now\)"
+    with pytest.warns(UserWarning, match=file), pytest.warns(UserWarning, match=kernel):
+        directory.begin(run | {"versions": {"experiment": "ghi"}, "kernel": "native"})
+
+
+def test_other_data_of_the_same_name_is_refused(tmp_path):
+    directory = RunDirectory(tmp_path)
+    run = {"task": "mine.py:Mine", "settings": {}, "device": "cpu", "kernel": "pure JAX"}
+    directory.begin(run | {"data": {"name": "points", "fingerprint": "abc"}, "versions": {}})
+    with pytest.raises(UserError, match="holds a run on other data than this 'points': choose"):
+        directory.check(run | {"data": {"name": "points", "fingerprint": "def"}})
+    with pytest.raises(UserError, match="holds a run on points, not rings: choose"):
+        directory.check(run | {"data": {"name": "rings", "fingerprint": "def"}})
+
+
 def test_another_run_is_refused_and_left_alone(finished, tmp_path):
     shutil.copytree(finished[0], tmp_path / "copy")
     with pytest.raises(UserError, match="units 4, not 5"):

@@ -121,4 +121,4 @@ def test_presets():
     best = VAE(**VAE.presets["best"])
     best.check()
     assert isinstance(best.make_estimator(), hnca.HNCA)
-    assert (best.epochs, best.learning_rate, best.schedule) == (84, 1e-3, "cosine")
+    assert (best.epochs, best.learning_rate, best.schedule) == (84, 3e-3, "cosine")

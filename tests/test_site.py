@@ -61,6 +61,13 @@ def test_pages_load_nothing_from_elsewhere(pages):
         assert not re.findall(r"""url\(["']?https?:|@import""", style.read_text()), style
 
 
+def test_equations_lead_to_their_lines(pages):
+    links = re.findall(r'href="(_modules/[^"#]+)#([^"]+)"', (BUILT / "notation.html").read_text())
+    assert len(links) > 8
+    for page, name in links:
+        assert f'id="{name}"' in (BUILT / page).read_text(), (page, name)
+
+
 @in_chromium
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 375])

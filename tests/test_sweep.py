@@ -192,7 +192,7 @@ def test_a_list_is_multiplied_out(tmp_path):
         ("[[grid]]\ntask = 'bandits'", "unknown task 'bandits': choose one of bandit"),
         ("[[grid]]\ntask = 3", "unknown task 3: choose one of bandit"),
         ("[[grid]]\ntask = 'bandit'\nlayer = 1", "did you mean layers? bandit has"),
-        ("[[grid]]\ntask = 'bandit'\nseed = 1", "unknown setting 'seed'"),
+        ("[[grid]]\ntask = 'bandit'\nseed = 1", "unknown setting 'seed': a plan says it by seeds"),
         ("[[grid]]\ntask = 'bandit'\nlayers = '1'", "layers must be a whole number, not '1'"),
         ("[[grid]]\ntask = 'bandit'\nlayers = [1, true]", "a whole number, not True"),
         ("[[grid]]\ntask = 'bandit'\nlayers = []", "layers is an empty list"),

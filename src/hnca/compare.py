@@ -29,31 +29,26 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Key, PRNGKeyArray, PyTree
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
 from .comparison import Comparison, Row
-from .credit import gradient_variance, parameter_counts
+from .contenders import Contender, Problem, backpropagation, estimation, gradient_vectors
+from .credit import parameter_counts
 from .estimators import REGISTRY, AbstractEstimator, make_estimator
-from .estimators.objectives import ExpectedSum
 from .exact import World, configurations, exact_gradient
-from .graph import Graph, Node
+from .graph import Graph
 from .tally import TINY, Tally, Vectors, chance, largest_z
 from .validation import checked_arrays
 
 YARDSTICK = "backpropagation"
 BRUTE_FORCE = "local-expectation"  # what hnca computes, a hundred times slower
 FIRST = ("hnca+baseline", "reinforce", "reinforce+baseline", "loo", "disarm")  # the paper's
-SAMPLES_AT_ONCE = 8  # of the batch, in one call of a program
-NUMBERS_AT_ONCE = 2**25  # in the gradients that are in memory together
-WARM_UP = 600  # samples before anything is measured, for methods with a state
-LEARNT_AT_ONCE = 50  # of them
-ENUMERATED = 2**12  # configurations of all units together
 DIRECTIONS = 8  # random ones, along which bias is looked for
 DOUBTFUL = 5.0  # standard errors
 LEAST_ROUNDS = 4  # whatever the budget
 LEAST_METHODS = 2
 PREPARING, WARMING = 0.6, 0.15  # shares of the budget: at most, at least
-LATE = "no time left: --budget (budget= in Python)"
+LATE = "no time left: raise --budget (budget= in Python)"
 
 Progress = Callable[[float, str], None]  # the share of the budget that is used, and what is done
 
@@ -93,30 +88,6 @@ def compare(
     return Comparison(_rated(rows, yardstick), left_out, reference.origin)
 
 
-class Problem(NamedTuple):
-    """What all methods are measured on."""
-
-    graph: Graph
-    context: dict[str, Array]
-    world: World | None
-    exact: bool  # whether to enumerate all samples, where that can be done
-
-    @property
-    def batch(self) -> int:
-        return len(next(iter(self.context.values()))) if self.context else 1
-
-    @property
-    def samples(self) -> int:
-        """How many samples of the batch a program draws at once."""
-        count = sum(parameter_counts(self.graph).values())
-        return max(1, min(SAMPLES_AT_ONCE, NUMBERS_AT_ONCE // max(count, 1)))
-
-    @property
-    def is_enumerable(self) -> bool:
-        choices = [node.layer.choices**node.layer.units for node in self.graph.nodes]
-        return self.exact and math.prod(choices) <= ENUMERATED
-
-
 class _Clock:
     """How much of the budget is used."""
 
@@ -147,82 +118,15 @@ def _chosen(
     return {name: make_estimator(name) for name in dict.fromkeys(names)}
 
 
-# Programs
-
-
-class _Contender:
-    """A method under way: its program, its state, and what was measured so far."""
-
-    def __init__(
-        self, name: str, estimator: AbstractEstimator | None, state: PyTree, draws: Callable
-    ):
-        self.name, self.estimator, self.state = name, estimator, state
-        self._draws = eqx.filter_jit(draws)
-        self._learns = eqx.filter_jit(lambda *inputs: draws(*inputs)[0])  # no more than it needs
-        self._program, self._lesson = None, None
-        self.megabytes: float | None = None
-        self.warm_up, self.taught = 0, 0.0  # samples, seconds
-        self.took = 0.0  # seconds for the last call, with what is made of it
-        self.forget()
-
-    @property
-    def is_learning(self) -> bool:
-        """Whether it could use more samples before it is measured."""
-        return self._lesson is not None and self.warm_up < WARM_UP
-
-    @property
-    def has_other_objective(self) -> bool:
-        return self.estimator is not None and not isinstance(self.estimator.objective, ExpectedSum)
-
-    def forget(self) -> None:
-        """What was measured while compiling and warming up says nothing."""
-        self.seconds: list[float] = []  # a step, by round
-        self.variances: list[dict[str, float]] = []
-        self.gradient, self.along = Tally(), Tally()  # whole, and along the reference's directions
-        self.cosines: list[float] = []  # with the reference
-        self.shares: list[float] = []  # of the reference, along it
-
-    def prepare(self, problem: Problem) -> None:
-        """Gets the program ready. A method that cannot do this network says so here."""
-        keys = jax.random.split(jax.random.key(0), problem.samples)
-        self._program = self._draws.lower(problem.graph, self.state, keys).compile()
-        if jax.tree.leaves(self.state):
-            keys = jax.random.split(jax.random.key(0), LEARNT_AT_ONCE)
-            self._lesson = self._learns.lower(problem.graph, self.state, keys).compile()
-        memory = self._program.compiled.memory_analysis()
-        if memory is not None:
-            self.megabytes = memory.temp_size_in_bytes / 1e6
-
-    def learn(self, problem: Problem, key: PRNGKeyArray) -> None:
-        """Fresh samples for the state alone: quicker, as their gradients are not asked for."""
-        if self._lesson is not None:
-            keys = jax.random.split(key, LEARNT_AT_ONCE)
-            began = time.perf_counter()
-            self.state = jax.block_until_ready(self._lesson(problem.graph, self.state, keys))
-            self.taught += time.perf_counter() - began
-            self.warm_up += LEARNT_AT_ONCE
-
-    def draw(self, problem: Problem, key: PRNGKeyArray) -> Vectors:
-        """Gradient estimates from fresh samples of the batch."""
-        assert self._program is not None
-        entered, keys = time.perf_counter(), jax.random.split(key, problem.samples)
-        began = time.perf_counter()
-        self.state, vectors, variance = self._program(problem.graph, self.state, keys)
-        jax.block_until_ready(vectors)
-        self.seconds.append((time.perf_counter() - began) / problem.samples)
-        self.variances.append({name: float(value) for name, value in variance.items()})
-        self.gradient.add(vectors)
-        jax.block_until_ready(self.gradient.mean)
-        self.took = time.perf_counter() - entered
-        return vectors
+# Preparation
 
 
 def _prepared(
     problem: Problem, chosen: dict[str, AbstractEstimator], clock: _Clock, key: PRNGKeyArray
-) -> tuple[list[_Contender], dict[str, str]]:
+) -> tuple[list[Contender], dict[str, str]]:
     """The yardstick and the methods that can do this, compiled, one after the other; and why the
     others are left out. The first two are there whatever the budget."""
-    contenders, left_out = [_Contender(YARDSTICK, None, (), _yardstick(problem))], {}
+    contenders, left_out = [Contender(YARDSTICK, None, (), backpropagation(problem))], {}
     contenders[0].prepare(problem)
     for number, (name, estimator) in enumerate(chosen.items()):
         later = max(1 - PREPARING, WARMING + _needed(clock, contenders))
@@ -232,7 +136,7 @@ def _prepared(
         clock.tell(f"compiling {name}")
         try:
             state = estimator.init(problem.graph, key=jax.random.fold_in(key, number))
-            contender = _Contender(name, estimator, state, _program(problem, estimator))
+            contender = Contender(name, estimator, state, estimation(problem, estimator))
             contender.prepare(problem)
         except ValueError as error:
             reason = str(error).partition("\n")[0]
@@ -244,75 +148,16 @@ def _prepared(
     return contenders, left_out
 
 
-def _needed(clock: _Clock, contenders: list[_Contender]) -> float:
+def _needed(clock: _Clock, contenders: list[Contender]) -> float:
     """The share of the budget that the least of measuring takes, with the reference before it."""
     return clock.share(2 * LEAST_ROUNDS * sum(each.took for each in contenders))
-
-
-def _program(problem: Problem, estimator: AbstractEstimator) -> Callable:
-    """Gradient estimates from a few samples of the batch, and the variance of the first."""
-
-    def one(graph: Graph, state: PyTree, key: PRNGKeyArray, measured: Array):
-        first, second = jax.random.split(key)
-        sample = graph.sample(first, **problem.context)
-        answer = None if problem.world is None else problem.world(sample)
-        estimate, state = estimator(graph, sample, state, reward=answer, key=second)
-        variance = lambda: gradient_variance(graph, sample, estimate)
-        nothing = lambda: jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-        shapes = jax.eval_shape(variance)
-        return state, (_vectors(graph, estimate.grads), jax.lax.cond(measured, variance, nothing))
-
-    return _scanned(one)
-
-
-def _yardstick(problem: Problem) -> Callable:
-    """Backpropagation through the same samples, as if units were their means. In place of a reward
-    that cannot be differentiated stands the sum of what it is the reward of."""
-
-    def value(graph: Graph, key: PRNGKeyArray) -> Float[Array, ""]:
-        keys = dict(zip(graph.node_names, jax.random.split(key, len(graph.nodes)), strict=True))
-
-        def pick(node: Node, logits: Float[Array, "B ..."]) -> Float[Array, "B U *K"]:
-            soft, drawn = node.layer.mean(logits), node.layer.sample(logits, keys[node.name])
-            return soft + jax.lax.stop_gradient(node.layer.expand(drawn) - soft)
-
-        moved = graph.forward(problem.context, pick)
-        stand_in = lambda part: jnp.sum(graph.features(moved, part.inputs(graph)), axis=1)
-        parts = [stand_in(p) if p.opaque else p.value(graph, moved) for p in graph.objective]
-        return jnp.mean(sum(parts, jnp.zeros(moved.batch)))
-
-    def one(graph: Graph, state: PyTree, key: PRNGKeyArray, measured: Array):
-        return state, (_vectors(graph, eqx.filter_grad(value)(graph, key)), {})
-
-    return _scanned(one)
-
-
-def _scanned(one: Callable) -> Callable:
-    def draws(graph: Graph, state: PyTree, keys: Key[Array, " N"]):
-        measured = jnp.arange(len(keys)) == 0
-        step = lambda state, entry: one(graph, state, *entry)
-        state, (vectors, variances) = jax.lax.scan(step, state, (keys, measured))
-        return state, vectors, jax.tree.map(lambda values: values[0], variances)
-
-    return draws
-
-
-def _vectors(graph: Graph, grads: Graph) -> Vectors:
-    """The gradient of each set of parameters in a row, by the names that `parameter_counts` has."""
-    modules: dict[str, PyTree] = {part.name: part for part in grads.objective}
-    modules |= {name: node.layer for name, node in grads.conditionals.items()}
-    leaves = lambda module: jax.tree.leaves(eqx.filter(module, eqx.is_inexact_array))
-    return {
-        name: jnp.concatenate([leaf.ravel() for leaf in leaves(modules[name])])
-        for name in parameter_counts(graph)
-    }
 
 
 # Reference
 
 
 def _warm_up(
-    problem: Problem, contenders: list[_Contender], clock: _Clock, key: PRNGKeyArray
+    problem: Problem, contenders: list[Contender], clock: _Clock, key: PRNGKeyArray
 ) -> None:
     """Baselines and control variates learn from what they see: let them, for as long each, within
     reason. Then two calls of each method show what to expect."""
@@ -343,12 +188,12 @@ class _Reference(NamedTuple):
 
 
 def _reference(
-    problem: Problem, contenders: list[_Contender], clock: _Clock, key: PRNGKeyArray
+    problem: Problem, contenders: list[Contender], clock: _Clock, key: PRNGKeyArray
 ) -> _Reference:
     if problem.is_enumerable:
         clock.tell("enumerating all samples")
         _, grads = exact_gradient(problem.graph, reward=problem.world, **problem.context)
-        mean = _vectors(problem.graph, grads)
+        mean = gradient_vectors(problem.graph, grads)
         directions = _directions(mean, key)
         along = {name: directions[name] @ vector for name, vector in mean.items()}
         return _Reference(mean, directions, Tally.exactly(along), "exact, by enumeration")
@@ -364,7 +209,7 @@ def _reference(
 
 
 def _sampled_reference(
-    problem: Problem, best: _Contender, clock: _Clock, key: PRNGKeyArray
+    problem: Problem, best: Contender, clock: _Clock, key: PRNGKeyArray
 ) -> _Reference:
     """From many samples of one method. The first half says which way to look, the second half
     how far the gradient goes that way: so the two are independent."""
@@ -413,7 +258,7 @@ def _angles(vectors: Vectors, mean: Vectors) -> tuple[Float[Array, " N"], Float[
 
 def _measure(
     problem: Problem,
-    contenders: list[_Contender],
+    contenders: list[Contender],
     reference: _Reference,
     clock: _Clock,
     key: PRNGKeyArray,
@@ -435,7 +280,7 @@ def _measure(
         number, took = number + 1, clock.used - began
 
 
-def _row(problem: Problem, each: _Contender, yardstick: _Contender, reference: _Reference) -> Row:
+def _row(problem: Problem, each: Contender, yardstick: Contender, reference: _Reference) -> Row:
     assert each.estimator is not None
     pairs = zip(each.seconds, yardstick.seconds, strict=True)
     variance = {name: fmean(one[name] for one in each.variances) for name in each.variances[0]}
@@ -466,7 +311,7 @@ def _row(problem: Problem, each: _Contender, yardstick: _Contender, reference: _
     )
 
 
-def _rated(rows: list[Row], yardstick: _Contender) -> tuple[Row, ...]:
+def _rated(rows: list[Row], yardstick: Contender) -> tuple[Row, ...]:
     """The most efficient first, with 1; then the biased; then those that climb something else."""
     price = lambda row: (row.mean_noise or 0.0) * row.milliseconds
     is_fair = lambda row: (
@@ -524,7 +369,7 @@ def _expected(problem: Problem, estimator: AbstractEstimator, state: PyTree) -> 
         answer = None if problem.world is None else problem.world(sample)
         weights = jnp.exp(sample.log_prob) * count  # so that a mean over samples is the expectation
         estimate, _ = estimator(graph, sample, state, reward=answer, weights=weights)
-        return _vectors(graph, estimate.grads)
+        return gradient_vectors(graph, estimate.grads)
 
     if not problem.context:
         return of_example({})

@@ -98,8 +98,8 @@ def make_estimator(name: str) -> AbstractEstimator:
     """
     if name in REGISTRY:
         return REGISTRY[name].make()
-    known = "\n".join(f"  {known:25}{method.summary}" for known, method in REGISTRY.items())
-    raise ValueError(f"unknown estimator '{name}': {_unknown(name)}. Known are:\n{known}")
+    known = ", ".join(REGISTRY)
+    raise ValueError(f"unknown estimator '{name}': {_unknown(name)}; choose one of {known}")
 
 
 def _unknown(name: str) -> str:

@@ -12,7 +12,7 @@ from .usage import menu
 
 COMMANDS = {
     "demo": "a minute of training, to see it work",
-    "train": "train a network: the paper's experiments",
+    "train": "train a network: the paper's experiments, or your own",
     "evaluate": "bound the likelihood of test images under a trained VAE",
     "generate": "a picture of what a trained VAE has learned",
     "compare": "which estimator to take, measured on a network of yours",

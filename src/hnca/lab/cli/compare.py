@@ -9,7 +9,7 @@ from ..errors import UsageError, UserError
 from ..experiments import EXPERIMENTS, AbstractExperiment, experiment_class
 from ..imported import is_named_class
 from ..settings import Flag
-from .train import first_sentence, preset_settings
+from .train import OWN, first_sentence, preset_settings
 from .usage import menu, parse_given
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> None:
     named = arguments[0] if arguments else ""
     if is_named_class(named) or (named and Path(named).is_dir()):
         choices[named] = ""
-    subject, rest = menu("hnca compare", ABOUT, choices, EPILOG, arguments)
+    subject, rest = menu("hnca compare", ABOUT, choices, EPILOG, arguments, OWN)
     if subject is None:
         return
     is_run = subject not in EXPERIMENTS and not is_named_class(subject)

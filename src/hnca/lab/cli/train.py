@@ -20,7 +20,7 @@ from ..settings import Flag
 from ..words import counted
 from .hardware import Hardware
 from .reports import Reports
-from .usage import menu, parse_given, program
+from .usage import about, menu, parse_given, program
 
 if TYPE_CHECKING:
     from ..training import Devices, Reporter, RunDirectory
@@ -33,6 +33,7 @@ name only one that you trust.
 An experiment's settings are the paper's by default; --preset quick is a run of about a minute.
 The same command again goes on where it was interrupted:
   hnca train bandit --preset quick --out runs/first"""
+OWN = "; an experiment of your own is FILE.py:CLASS"  # hint at what else there is
 
 
 def main(arguments: list[str]) -> None:
@@ -40,7 +41,7 @@ def main(arguments: list[str]) -> None:
     choices = {name: first_sentence(each) for name, each in EXPERIMENTS.items()}
     if arguments and is_named_class(arguments[0]):
         choices[arguments[0]] = ""
-    task, rest = menu("hnca train", ABOUT, choices, EPILOG, arguments)
+    task, rest = menu("hnca train", ABOUT, choices, EPILOG, arguments, OWN)
     if task:
         _train(task, rest)
 
@@ -64,7 +65,7 @@ class RunOptions:
     """Where to look for the data set first."""
     preset: Annotated[str | None, Flag(metavar="NAME")] = None
     """Other defaults of the settings: paper, quick for a run of about a minute, or best (vae only)
-    for the paper's best network in a tenth of its updates, at a learning rate of ten times its."""
+    for the paper's best network in a tenth of its updates, at thirty times its learning rate."""
 
     def runs(self, experiment: AbstractExperiment) -> dict[Path, AbstractExperiment]:
         """What to run, by its directory."""
@@ -110,7 +111,7 @@ def parse_settings(
         [kind, RunOptions, Reports, Hardware],
         f"hnca train {task}",
         arguments,
-        kind.__doc__ or "",
+        about(kind),
         kind.presets,
         {"estimator": kind().estimators},
     )
@@ -128,7 +129,7 @@ def preset_settings(
     if preset is None:
         return {}
     if preset not in kind.presets:
-        known = ", ".join(kind.presets) or "none"
+        known = ", ".join(kind.presets) or "no presets"
         raise UsageError(f"--preset '{preset}': {task} has {known}")
     return kind.presets[preset]
 
@@ -184,7 +185,7 @@ def run(
 def _saved(epochs: int | None) -> str:
     if epochs is None:
         return "Stopped"
-    return f"Saved after epoch {epochs}" if epochs else "Stopped before there was any to save"
+    return f"Saved after epoch {epochs}" if epochs else "Stopped before the first epoch was done"
 
 
 def _results(directory: "RunDirectory", summary: dict[str, Any]) -> str:

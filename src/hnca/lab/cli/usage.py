@@ -28,10 +28,15 @@ def program() -> str:
 
 
 def menu(
-    prog: str, about: str, choices: Mapping[str, str], epilog: str, arguments: list[str]
+    prog: str,
+    about: str,
+    choices: Mapping[str, str],
+    epilog: str,
+    arguments: list[str],
+    hint: str = "",
 ) -> tuple[str | None, list[str]]:
     """The choice that comes first in the arguments, and what follows it; None when help was asked
-    for and given."""
+    for and given. `hint` ends the error about a choice that is none."""
     chosen, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
     if chosen in ("-h", "--help"):
         lines = [f"  {name:14}{summary}" for name, summary in choices.items()]
@@ -43,13 +48,13 @@ def menu(
         print(f"hnca {__version__}")
         return None, []
     if chosen not in choices:
-        raise UsageError(f"{prog}: '{chosen}' is none of {', '.join(choices)}")
+        raise UsageError(f"{prog}: '{chosen}' is none of {', '.join(choices)}{hint}")
     return chosen, rest
 
 
 def parse(target: type, prog: str, arguments: list[str], description: str | None = None) -> Any:
     """The dataclass, with its fields from the command line."""
-    [given] = parse_given([target], prog, arguments, description or target.__doc__ or "")
+    [given] = parse_given([target], prog, arguments, description or about(target))
     return target(**given)
 
 
@@ -100,7 +105,14 @@ class _Parser(argparse.ArgumentParser):
 
 def _heading(target: type) -> str:
     """The first sentence about a group of flags."""
-    return (target.__doc__ or target.__name__).partition(".")[0].partition(";")[0].strip()
+    return about(target).partition(".")[0].partition(";")[0].strip()
+
+
+def about(target: type) -> str:
+    """What a class says of itself, or its name. A dataclass that says nothing has its signature as
+    docstring, which is not for readers."""
+    text = (target.__doc__ or "").strip()
+    return target.__name__ if not text or text.startswith(f"{target.__name__}(") else text
 
 
 def _add(group: Any, setting: Setting, words: str) -> None:

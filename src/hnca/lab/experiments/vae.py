@@ -110,7 +110,7 @@ class VAE(AbstractVAE):
         "best": {
             "estimator": "hnca+baseline",
             "epochs": 84,
-            "learning_rate": 1e-3,
+            "learning_rate": 3e-3,
             "schedule": "cosine",
         },
     }

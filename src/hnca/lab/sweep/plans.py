@@ -33,7 +33,7 @@ from ..experiments import EXPERIMENTS, AbstractExperiment, experiment_class, run
 from ..settings import KINDS, Setting, from_value, setting_named, settings_of
 
 KEYS = ("about", "settings", "grid")
-OWN = ("seed", "updates")  # settings that a grid says otherwise: by `seeds` and `epochs`
+OTHERWISE = {"seed": "seeds = [0]", "updates": "epochs"}  # settings that a plan says by others
 QUIET = 3.0  # seconds: what takes longer says how far it is
 LONGEST = 255  # bytes of a name of a directory
 
@@ -132,8 +132,11 @@ def expanded(grid: dict[str, Any], base: Path | None, say: Say) -> list[Abstract
     if not (seeds and isinstance(seeds, list) and all(KINDS[int].fits(seed) for seed in seeds)):
         raise UserError(f"seeds must be a list of numbers, as in [0, 1, 2], not {seeds!r}")
     kind = experiment_class(task, base)
-    settings = [each for each in settings_of(kind) if each.name not in OWN]
+    settings = [each for each in settings_of(kind) if each.name not in OTHERWISE]
     names = [name for name in grid if name not in ("task", "seeds")]
+    for name in names:
+        if name in OTHERWISE:
+            raise UserError(f"unknown setting '{name}': a plan says it by {OTHERWISE[name]}")
     choices = [_choices(setting_named(settings, name, task), grid[name]) for name in names]
     found, count = [], math.prod(map(len, choices))
     for values in announced(product(*choices), count, "checked settings", say):

@@ -22,6 +22,8 @@ from .compiling import keep_compiled as keep_compiled
 from .compiling import leave as leave
 from .devices import Devices as Devices
 from .directory import RunDirectory as RunDirectory
+from .evaluation import TrainedRun as TrainedRun
+from .evaluation import read_trained as read_trained
 from .loop import train as train
 from .loop import train_side_by_side as train_side_by_side
 from .programs import Program as Program

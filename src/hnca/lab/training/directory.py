@@ -24,6 +24,7 @@ from .checkpoint import Belonging, misplacement
 
 LOCK = ".lock"
 FREE = ("epochs", "updates", "dataset")  # settings that are no part of a run's identity
+OWN_FILE = "experiment"  # among the versions: that of the file which holds the user's experiment
 
 
 class Busy(UserError):
@@ -85,9 +86,9 @@ class RunDirectory:
         for name in before | now:
             old, new = before.get(name), now.get(name)
             if old != new:
+                other = _other_data(old, new) if name == "data" else f"with {name} {old}, not {new}"
                 raise UserError(
-                    f"{self.path} holds a run with {name} {old}, not {new}: "
-                    "choose another --out, or delete it"
+                    f"{self.path} holds a run {other}: choose another --out, or delete it"
                 )
 
     def read_config(self) -> dict[str, Any]:
@@ -181,14 +182,34 @@ def _identity(config: dict[str, Any], free: Sequence[str]) -> dict[str, Any]:
     return {"task": config["task"], "data": (data.get("name"), data.get("fingerprint")), **settings}
 
 
+def _other_data(before: tuple[Any, Any], now: tuple[Any, Any]) -> str:
+    """In words, how data differ that have a name and a fingerprint."""
+    if before[0] != now[0]:
+        return f"on {before[0]}, not {now[0]}"
+    return f"on other data than this '{now[0]}'"
+
+
 def _environments(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:
     """Those in which the run was under way before; a change may change bits, so it is told."""
     before = {"kernel": PURE} | before  # of runs from before there was another
     earlier, names = before.get("earlier", []), ("versions", "device", "kernel")
     if all(before.get(name) == now[name] for name in names):
         return earlier
-    what = "other versions or another device"
+    file_then, file_now = (_versions(config).get(OWN_FILE) for config in (before, now))
+    if file_then and file_then != file_now:
+        warnings.warn("the experiment's file has changed: the run goes on with it", stacklevel=3)
     if before["kernel"] != now["kernel"]:
         what = f"another kernel ({before['kernel']} then, {now['kernel']} now)"
-    warnings.warn(f"{what} than before: bits may differ", stacklevel=3)
+        warnings.warn(f"{what} than before: bits may differ", stacklevel=3)
+    elif _packages(before) != _packages(now) or before.get("device") != now["device"]:
+        warnings.warn("other versions or another device than before: bits may differ", stacklevel=3)
     return [*earlier, {name: before.get(name) for name in names}]
+
+
+def _versions(config: dict[str, Any]) -> dict[str, str]:
+    return config.get("versions") or {}
+
+
+def _packages(config: dict[str, Any]) -> dict[str, str]:
+    """The versions of packages, without that of the file which an experiment of one's own is in."""
+    return {name: version for name, version in _versions(config).items() if name != OWN_FILE}

@@ -36,7 +36,10 @@ def read_trained(
     data_dir: Path | None = None,
 ) -> TrainedRun:
     """The last state of a run, and the data that it was trained on. `kind` is the class of an
-    experiment that is not built in."""
+    experiment that is not built in.
+
+        graph = read_trained(RunDirectory(Path("runs/gates")), Gates).graph
+    """
     config = directory.read_config()
     try:
         experiment = experiment_from(config, kind)

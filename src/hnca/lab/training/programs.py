@@ -1,6 +1,6 @@
 """Compiled programs: an epoch as a step inside a scan, for one run or for several side by side."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -109,11 +109,13 @@ def epoch_function(
     task: Task,
     *,
     with_variance: bool = True,
+    measured: Collection[str] | None = None,
 ) -> Callable[[PyTree, TrainState], tuple[TrainState, Metrics]]:
     """A function of an epoch's inputs and a state: the state after the last step, and metrics by
     step. The inputs are a pytree of arrays with an entry for each step. The metrics are the mean
-    `value` of the objective and, unless it is switched off, the `variance/NAME` of each layer's
-    gradient and, `firing/NAME`, how often each unit of a Bernoulli layer is expected to fire.
+    `value` of the objective and, unless it is switched off, the `variance/NAME` of the gradient of
+    each layer (or of those that are `measured`) and, `firing/NAME`, how often each unit of a
+    Bernoulli layer is expected to fire.
 
     `optimizer` has to walk uphill: `maximize(optax.adam(1e-4))`.
     """
@@ -137,7 +139,8 @@ def epoch_function(
         metrics = {"value": jnp.mean(value)}
         if with_variance:
             variances = gradient_variance(state.graph, sample, estimate)
-            metrics |= {f"variance/{name}": value for name, value in variances.items()}
+            kept = variances if measured is None else measured  # XLA drops the rest
+            metrics |= {f"variance/{name}": variances[name] for name in kept}
             metrics |= {f"firing/{name}": mean for name, mean in _firing(state.graph, sample)}
         params = eqx.filter(state.graph, eqx.is_inexact_array)
         grads = eqx.filter(estimate.grads, eqx.is_inexact_array)

@@ -19,7 +19,7 @@ from ..files import write_json
 from . import checkpoint, hosts
 from .curves import draw_curves
 from .devices import Devices
-from .directory import Ledger, RunDirectory
+from .directory import OWN_FILE, Ledger, RunDirectory
 from .programs import TrainState
 
 PACKAGES = ("hnca", "jax", "jaxlib", "equinox", "optax", "numpy")
@@ -119,7 +119,7 @@ def configuration(
         "command": command,
         "versions": {"python": platform.python_version()}
         | {package: version(package) for package in PACKAGES}
-        | ({"experiment": source} if source else {}),
+        | ({OWN_FILE: source} if source else {}),
         "device": f"{devices}, {dtype}",
         "machine": machine(),
         "kernel": native.kernel_of(dtype, jax.default_backend()),

@@ -52,7 +52,9 @@ class Trainer:
         self._counts = {name: counts[name] for name in experiment.measured_layers(self.graph)}
         self._estimator = experiment.make_estimator()
         self._optimizer = experiment.make_optimizer(self.steps * self.epochs)
-        self._epoch_function = epoch_function(self._estimator, self._optimizer, self._step)
+        self._epoch_function = epoch_function(
+            self._estimator, self._optimizer, self._step, measured=self._counts
+        )
         self._epoch = Program(self._train_one, self.devices, donate=True)
         self._test = Program(self._test_one, self.devices)
 
