@@ -11,7 +11,7 @@
 """
 
 import argparse
-import shutil
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ HERE = Path(__file__).parent
 PAGE, PLANS = HERE / "beyond.md", HERE / "beyond"
 RUNS = PLANS / "runs"  # by plan and name: what was measured, without checkpoints
 FILES = ("config.json", "metrics.jsonl", "summary.json")
+PRUNE = "beyond-prune"  # the plan of the first stage
 KEPT = 2  # learning rates of each method after pruning
 PAPER = {1: -107.5, 2: -97.3, 3: -94.6}  # its best test bounds, after 840 epochs
 
@@ -30,13 +31,16 @@ Cell = Callable[[RunRecord], Any]
 
 
 def collect(directories: Iterable[Path]) -> None:
-    """Copies what runs have measured, finished or not, to where it is committed."""
+    """Copies what finished runs have measured to where it is committed. Their commands keep the
+    names of files, and not where they were on this machine."""
     for run in find_runs(list(directories)):
+        if not (run / "summary.json").exists():
+            continue
         there = RUNS / run.parent.name / run.name
         there.mkdir(parents=True, exist_ok=True)
         for name in FILES:
-            if (run / name).exists():
-                shutil.copy(run / name, there / name)
+            text = (run / name).read_text()
+            (there / name).write_text(re.sub(r"(?<= )/[^ \"]*/", "", text))
     print(f"wrote {RUNS}")
 
 
@@ -71,7 +75,7 @@ def plan() -> None:
         "epochs = 40",
         'schedule = ["constant", "cosine"]',
     ]
-    rates = best_rates(finished("beyond-prune"))
+    rates = best_rates(finished(PRUNE))
     if not rates:
         raise SystemExit(f"no finished runs of beyond-prune in {RUNS}: collect them first")
     for (layers, method), kept in rates.items():
@@ -124,25 +128,51 @@ COLUMNS: dict[str, Cell] = {
 }
 MEASURED = ("training ELBO", "test bound", "variance", "active units")
 TABLES = {  # the columns of each plan's table
-    "beyond-prune": ("layers", "method", "rate", "training ELBO", "variance", "active units"),
     "beyond-tuned": ("layers", "method", "rate", "schedule", *MEASURED),
     "beyond-aim": ("layers", "method", "rate", "seed", "less the paper's", *MEASURED, "minutes"),
     "beyond-warmup": ("method", "KL warm-up", *MEASURED),
 }
 
 
+def in_markdown(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
+    """A table."""
+    head = list(head)
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
 def table(plan: str) -> str:
-    """The finished runs of a plan, a row each."""
-    names, runs = TABLES[plan], finished(plan)
+    """The finished runs of a plan, a row each; of the first stage, a row for each method."""
+    runs = finished(plan)
     if not runs:
         return "No run is finished yet."
-    rows = [names, ["---"] * len(names), *([COLUMNS[name](run) for name in names] for run in runs)]
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
+    if plan == PRUNE:
+        return rates_table(runs)
+    names = TABLES[plan]
+    return in_markdown(names, ([COLUMNS[name](run) for name in names] for run in runs))
+
+
+def rates_table(runs: Iterable[RunRecord]) -> str:
+    """The training ELBO of each method by learning rate, the best in bold, and with it the active
+    units; a dot where a run is missing."""
+    by_method: dict[tuple[int, str], dict[float, RunRecord]] = {}
+    for run in runs:
+        by_rate = by_method.setdefault((run.layers or 0, run.method), {})
+        by_rate[run.settings["learning_rate"]] = run
+    rates = sorted({rate for by_rate in by_method.values() for rate in by_rate})
+    rows = []
+    for (layers, method), by_rate in by_method.items():
+        best = max(by_rate, key=lambda rate: by_rate[rate].final["train_elbo"])
+        shown = {rate: metric("train_elbo")(run) for rate, run in by_rate.items()}
+        shown[best] = f"**{shown[best]}**"
+        cells = [shown.get(rate, ".") for rate in rates]
+        rows.append([layers, method, *cells, active(by_rate[best])])
+    return in_markdown(["layers", "method", *rates, "active units at the best"], rows)
 
 
 def with_tables(page: str) -> str:
     """The page, with what is between its marks made anew."""
-    for plan in TABLES:
+    for plan in (PRUNE, *TABLES):
         begin, end = f"<!-- {plan} -->", f"<!-- end of {plan} -->"
         if not (begin in page and end in page):
             raise SystemExit(f"{PAGE} has no place for the table of {plan}: {begin} ... {end}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The convolutional VAE on MNIST and Fashion-MNIST: 20 epochs of four methods. What is done is
-# skipped, what was interrupted goes on.
+# The convolutional VAE on MNIST and Fashion-MNIST: 20 epochs of four methods. A quarter of an hour of
+# one core for each run. What is done is skipped, what was interrupted goes on.
 set -euo pipefail
 hnca sweep docs/results/conv-vae.toml --out runs/conv-vae
 hnca report runs/conv-vae -o runs/conv-vae/report
