@@ -14,6 +14,7 @@ equinox.filter_jit = lambda function: function  # so that autodoc sees functions
 import console
 import generate
 import mathml
+import source_links
 
 import hnca
 
@@ -72,6 +73,7 @@ def setup(app) -> None:
     generate.write_all(HERE)
     mathml.setup(app)
     console.setup(app)
+    source_links.setup(app)
     app.connect("autodoc-process-docstring", generate.literal_blocks)
     app.connect("autodoc-process-signature", generate.short_signature)
     app.connect("autodoc-skip-member", generate.skip_member)

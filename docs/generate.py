@@ -49,7 +49,9 @@ def write_all(place: Path) -> None:
         "commands.md": commands(),
         "refusals.md": refused(),
         "step_times.md": step_times(),
+        "bars.md": bars(),
         "speed.md": speed(),
+        "time_to_quality.md": time_to_quality(),
     }.items():
         _write(out / name, text)
     pictures.draw_all(out)
@@ -114,10 +116,23 @@ def step_times() -> str:
     return _table(["method", *networks], rows)
 
 
-def speed() -> str:
-    """Of the same: with which kernel, slower ways, and what depth adds."""
+def bars() -> str:
+    """Of the same: what the project asks of itself, and with which kernels all was measured."""
     found = _measured("results.json")
-    ratios, kernel = found["ratios"], found.get("kernel", "pure JAX, before there was another")
+    rows = [
+        [name, f"{found['ratios'][name]:.2f}", f"{most:g}"] for name, most in found["bars"].items()
+    ]
+    by_kernel: dict[str, list[str]] = {}
+    for part, kernel in found["kernels"].items():
+        by_kernel.setdefault(kernel, []).append(f"`{part}`")
+    told = "; ".join(f"{', '.join(parts)}: {kernel}" for kernel, parts in by_kernel.items())
+    table = _table(["figure", "measured", "at most"], rows)
+    return f"{table}\nKernels, by the parts of the benchmark: {told}.\n"
+
+
+def speed() -> str:
+    """Of the same: slower ways, and what depth adds."""
+    ratios = _measured("results.json")["ratios"]
     textbook, brute = (
         1 / ratios[f"vae-1: hnca / {way}"] for way in ("textbook tables", "local-expectation")
     )
@@ -126,7 +141,6 @@ def speed() -> str:
         for name in ("loo", "disarm", "hnca")
     }
     return (
-        f"Kernel: {kernel}.\n\n"
         f"With textbook tables, one log-sigmoid for each example, output and input, the step of "
         f"`vae-1` takes {textbook:.0f} times as long as `hnca`; by brute force "
         f"(`local-expectation`), {brute:.0f} times.\n\n"
@@ -134,6 +148,25 @@ def speed() -> str:
         f"with the square of the depth, and that of HNCA with the depth. Each further layer adds "
         f"{added['loo']:.2f} and {added['disarm']:.2f} backpropagations to the ratio of the first "
         f"two, and {added['hnca']:.2f} to that of HNCA.\n"
+    )
+
+
+def time_to_quality() -> str:
+    """Of benchmarks/time_to_quality.json: what a result costs by HNCA, and by DisARM."""
+    found = _measured("time_to_quality.json")
+    epochs, bound = found["epochs"], found["disarm's ELBO in the end"]
+    share = found["share of disarm's time in which hnca+baseline has it"]
+    steady = found["the same with the median time for every epoch"]
+    rows = [
+        [f"`{name}`", f"{seconds[-1]:.0f}", f"{elbo[-1]:.1f}"]
+        for name, (seconds, elbo) in found["seconds and ELBO"].items()
+    ]
+    return (
+        f"After {epochs} epochs, `disarm` has a training ELBO of {bound:.1f}. `hnca+baseline` has "
+        f"it in **{share:.2f}** of the time; if every epoch took its method's median time, in "
+        f"{steady:.2f}.\n\n"
+        + _table(["method", f"seconds for {epochs} epochs", "training ELBO then"], rows)
+        + f"\nKernel: {found['kernel']}.\n"
     )
 
 

@@ -12,6 +12,7 @@ PAGES = ("own_network", "own_objective")
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```\n", flags=re.DOTALL | re.MULTILINE)
 FRONT = re.compile(r"\A---\n.*?^---\n", flags=re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|#)")  # to another page
+DOWNLOAD = re.compile(r"\{download\}`([^`<]*?) <[^`]*>`")  # only the site has those
 
 
 def notebook(page: str) -> str:
@@ -38,7 +39,8 @@ def _code(part: str) -> dict:
 
 
 def _markdown(part: str) -> dict:
-    return {"cell_type": "markdown", "metadata": {}, "source": _lines(LINK.sub("](../docs/", part))}
+    text = DOWNLOAD.sub(r"\1", LINK.sub("](../docs/", part))
+    return {"cell_type": "markdown", "metadata": {}, "source": _lines(text)}
 
 
 def _lines(part: str) -> list[str]:

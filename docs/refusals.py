@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 RAISED = {"ValueError", "TypeError", "KeyError", "UserError", "UsageError", "ImportError"}
+RAISED |= {"Busy", "Misplaced", "SourceError"}  # those of the lab
 GAP = "…"  # stands for what is known only when it happens
 
 
@@ -46,6 +47,9 @@ def _calls(function: ast.AST) -> Iterator[ast.Call]:
         match node:
             case ast.Raise(exc=ast.Call(func=ast.Name(id=name), args=[_, *_]) as call):
                 if name in RAISED:
+                    yield call
+            case ast.Return(value=ast.Call(func=ast.Name(id=name), args=[_, *_]) as call):
+                if name in RAISED:  # by a function that makes the error for others to raise
                     yield call
             case ast.Call(func=ast.Attribute(attr="warn"), args=[_, *_]):
                 yield node

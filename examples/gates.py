@@ -1,6 +1,6 @@
 """A network and an objective of one's own: stochastic gates that choose which inputs to read.
 
-    hnca train examples/gates.py:Gates --out runs/gates
+    hnca train gates.py:Gates --out runs/gates
 
 Every input has a gate that is open or shut. An open gate costs a little, and a classifier reads
 what the open gates let through. Few of the inputs say anything about the label: the gates have to
