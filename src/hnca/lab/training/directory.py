@@ -84,11 +84,10 @@ class RunDirectory:
 
     def _check_same(self, before: dict[str, Any], now: dict[str, Any]) -> None:
         for name in before | now:
-            old, new = before.get(name), now.get(name)
-            if old != new:
-                other = _other_data(old, new) if name == "data" else f"with {name} {old}, not {new}"
+            if before.get(name) != now.get(name):
                 raise UserError(
-                    f"{self.path} holds a run {other}: choose another --out, or delete it"
+                    f"{self.path} holds a run {_difference(name, before, now)}: "
+                    "choose another --out, or delete it"
                 )
 
     def read_config(self) -> dict[str, Any]:
@@ -182,11 +181,14 @@ def _identity(config: dict[str, Any], free: Sequence[str]) -> dict[str, Any]:
     return {"task": config["task"], "data": (data.get("name"), data.get("fingerprint")), **settings}
 
 
-def _other_data(before: tuple[Any, Any], now: tuple[Any, Any]) -> str:
-    """In words, how data differ that have a name and a fingerprint."""
-    if before[0] != now[0]:
-        return f"on {before[0]}, not {now[0]}"
-    return f"on other data than this '{now[0]}'"
+def _difference(name: str, before: dict[str, Any], now: dict[str, Any]) -> str:
+    """In words, how a run is not the one that is asked for."""
+    if name != "data":
+        return f"with {name} {before.get(name)}, not {now.get(name)}"
+    (data_then, _), (data_now, _) = before[name], now[name]  # names and fingerprints
+    if data_then != data_now:
+        return f"on {data_then}, not {data_now}"
+    return f"on other data than this '{data_now}'"
 
 
 def _environments(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:
