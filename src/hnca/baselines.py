@@ -1,5 +1,6 @@
 """What is subtracted from a learning signal to centre it."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
@@ -148,9 +149,7 @@ class MovingAverage(AbstractBaseline):
         return state
 
     def update(self, state: PyTree, view: View, signal: Float[Array, " B"]) -> PyTree:
-        mean = jnp.mean(signal)
-        moved = self.decay * state + (1 - self.decay) * mean
-        return jnp.where(jnp.isfinite(mean), moved, state)
+        return _moved(self.decay, state, signal)
 
 
 class Resampled(AbstractBaseline):
@@ -253,22 +252,20 @@ class Learned(AbstractBaseline):
         return mean + deviation * state.network(at_least_single(view.parents))
 
     def update(self, state: PyTree, view: View, signal: Float[Array, " B"]) -> PyTree:
-        """A signal that is not finite counts as predicted: nothing is learned from it. Where no
-        prediction can be had either, or a square overflows, the batch is passed over."""
+        """A signal that is not finite counts as predicted: nothing is learned from it. An average
+        passes over what it cannot take, and a slope that cannot be squared counts as 0."""
         predicted = self.value(state, view, ())
         signal = jnp.where(jnp.isfinite(signal), signal, predicted)
-        move = lambda old, new: self.decay * old + (1 - self.decay) * jnp.mean(new)
-        batches, average = state.batches + 1, move(state.signal, signal)
+        move = partial(_moved, self.decay)
+        batches = state.batches + jnp.isfinite(jnp.mean(signal))
+        average = move(state.signal, signal)
         spread = move(state.spread, (signal - self._from_zero(average, batches)) ** 2)
         residual = state.residual
         if self.normalise:
             residual = move(residual, (signal - predicted) ** 2)
         averages = batches, average, spread, residual
         mean, deviation = self._scale(Fit(state.network, state.opt_state, *averages))
-        fitted = self._fitted(state, at_least_single(view.parents), (signal - mean) / deviation)
-        after = Fit(*fitted, *averages)
-        finite = jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(after)])
-        return jax.tree.map(partial(jnp.where, jnp.all(finite)), after, state)
+        return Fit(*self._fitted(state, view, (signal - mean) / deviation), *averages)
 
     @property
     def unbiased(self) -> bool:
@@ -281,12 +278,13 @@ class Learned(AbstractBaseline):
         total = lambda routes: sum(map(square, routes), jnp.zeros(()))
         return {name: jnp.sqrt(jnp.maximum(1, total(routes))) for name, routes in states.items()}
 
-    def _fitted(
-        self, state: Fit, inputs: Float[Array, "B I"], target: Float[Array, " B"]
-    ) -> tuple[Network, PyTree]:
+    def _fitted(self, state: Fit, view: View, target: Float[Array, " B"]) -> tuple[Network, PyTree]:
         """The network after a step towards the target."""
+        inputs = at_least_single(view.parents)
         error = lambda network: jnp.mean((network(inputs) - target) ** 2)
-        slope = jax.grad(error)(state.network)
+        most = math.sqrt(jnp.finfo(inputs.dtype).max)
+        tame = lambda leaf: jnp.where(jnp.abs(leaf) < most, leaf, 0)
+        slope = jax.tree.map(tame, jax.grad(error)(state.network))
         updates, opt_state = self.optimizer.update(slope, state.opt_state, state.network)  # pyright: ignore[reportArgumentType]
         return eqx.apply_updates(state.network, updates), opt_state
 
@@ -299,6 +297,12 @@ class Learned(AbstractBaseline):
     def _from_zero(self, average: Float[Array, ""], batches: Int[Array, ""]) -> Float[Array, ""]:
         """A moving average that began at 0, without what is left of that 0."""
         return average / (1 - self.decay ** jnp.maximum(batches, 1))
+
+
+def _moved(decay: float, average: Float[Array, ""], batch: Float[Array, " B"]) -> Float[Array, ""]:
+    """A moving average after a batch; a mean that is not finite is passed over."""
+    mean = jnp.mean(batch)
+    return jnp.where(jnp.isfinite(mean), decay * average + (1 - decay) * mean, average)
 
 
 def _check_decay(baseline: MovingAverage | Learned) -> None:
