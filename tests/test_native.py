@@ -43,6 +43,12 @@ def both_forms(arrays, with_entropy):
     return zip(native_form(*arrays), pure(*arrays), strict=True)
 
 
+@needs_compiler
+def test_it_is_in_use_where_there_is_a_compiler():
+    """If it did not compile, its other tests would be passed over."""
+    assert native.kernel().is_native or os.environ.get("HNCA_NATIVE") == "0", native.kernel().why
+
+
 @needs_native
 @pytest.mark.parametrize("scale", [1e-3, 4.0, 30.0, 300.0])
 @pytest.mark.parametrize("with_entropy", [False, True])

@@ -42,7 +42,7 @@ def kernel() -> Kernel:
     if os.environ.get("HNCA_NATIVE") == "0":
         return Kernel(PURE, "the native one is switched off by HNCA_NATIVE=0")
     if not LIBRARY.exists():
-        return Kernel(PURE, "hnca was installed without a C++ compiler")
+        return Kernel(PURE, "there was no C++ compiler when hnca was installed, or it failed")
     try:
         library = ctypes.CDLL(str(LIBRARY))
         library.hnca_instructions.restype = library.hnca_source.restype = ctypes.c_char_p

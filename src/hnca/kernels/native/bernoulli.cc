@@ -161,30 +161,32 @@ namespace ffi = xla::ffi;
 using Array = ffi::Buffer<ffi::F32, 2>;
 using Parts = ffi::Buffer<ffi::F32, 3>;
 
-static ffi::Error checked_run(ffi::ThreadPool& pool, const hnca::Flip& flip) {
-  if (flip.examples > hnca::EXAMPLES) return ffi::Error::InvalidArgument("parts are too large");
+static ffi::Error checked_run(ffi::ThreadPool& pool, const Array& logits, const Parts& t,
+                              const Parts& pull, const Parts* slope, const Array& weight,
+                              const Array& sign, Array& log_prob, Array* entropy) {
+  const int64_t examples = t.dimensions()[2];
+  if (examples > hnca::EXAMPLES) return ffi::Error::InvalidArgument("parts are too large");
+  const size_t size = t.element_count();
+  if (pull.element_count() != size || (slope && slope->element_count() != size))
+    return ffi::Error::InvalidArgument("parts differ in size");
+  const hnca::Flip flip{logits.typed_data(), t.typed_data(), pull.typed_data(),
+                        slope ? slope->typed_data() : nullptr, weight.typed_data(),
+                        sign.typed_data(), log_prob.typed_data(),
+                        entropy ? entropy->typed_data() : nullptr, sign.dimensions()[0],
+                        weight.dimensions()[0], weight.dimensions()[1], examples};
   hnca::run(pool, flip, hnca::instructions());
   return ffi::Error::Success();
 }
 
 static ffi::Error bernoulli_flip(ffi::ThreadPool pool, Array logits, Parts t, Parts pull,
                                  Array weight, Array sign, ffi::Result<Array> log_prob) {
-  hnca::Flip flip{logits.typed_data(), t.typed_data(), pull.typed_data(), nullptr,
-                  weight.typed_data(), sign.typed_data(), log_prob->typed_data(), nullptr,
-                  sign.dimensions()[0], weight.dimensions()[0], weight.dimensions()[1],
-                  t.dimensions()[2]};
-  return checked_run(pool, flip);
+  return checked_run(pool, logits, t, pull, nullptr, weight, sign, *log_prob, nullptr);
 }
 
 static ffi::Error bernoulli_flip_entropy(ffi::ThreadPool pool, Array logits, Parts t, Parts pull,
                                          Parts slope, Array weight, Array sign,
                                          ffi::Result<Array> log_prob, ffi::Result<Array> entropy) {
-  hnca::Flip flip{logits.typed_data(), t.typed_data(), pull.typed_data(), slope.typed_data(),
-                  weight.typed_data(), sign.typed_data(), log_prob->typed_data(),
-                  entropy->typed_data(),
-                  sign.dimensions()[0], weight.dimensions()[0], weight.dimensions()[1],
-                  t.dimensions()[2]};
-  return checked_run(pool, flip);
+  return checked_run(pool, logits, t, pull, &slope, weight, sign, *log_prob, &*entropy);
 }
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(hnca_bernoulli_flip, bernoulli_flip,
