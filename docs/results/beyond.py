@@ -52,16 +52,18 @@ def finished(plan: str) -> list[RunRecord]:
     return sorted((run for run in found if run.complete), key=order)
 
 
-def best_rates(runs: Iterable[RunRecord]) -> dict[tuple[int, str], list[float]]:
-    """For each depth and method, the learning rates with the best training ELBO."""
-    elbos: dict[tuple[int, str], dict[float, float]] = {}
+def by_rate(runs: Iterable[RunRecord]) -> dict[tuple[int, str], dict[float, RunRecord]]:
+    """For each depth and method, the runs by their learning rates."""
+    found: dict[tuple[int, str], dict[float, RunRecord]] = {}
     for run in runs:
-        rates = elbos.setdefault((run.layers or 0, run.method), {})
-        rates[run.settings["learning_rate"]] = run.final["train_elbo"]
-    return {
-        key: sorted(sorted(rates, key=lambda rate: rates[rate], reverse=True)[:KEPT])
-        for key, rates in elbos.items()
-    }
+        rates = found.setdefault((run.layers or 0, run.method), {})
+        rates[run.settings["learning_rate"]] = run
+    return found
+
+
+def best_first(rates: dict[float, RunRecord]) -> list[float]:
+    """Learning rates, by the training ELBO that they led to."""
+    return sorted(rates, key=lambda rate: rates[rate].final["train_elbo"], reverse=True)
 
 
 def plan() -> None:
@@ -75,10 +77,11 @@ def plan() -> None:
         "epochs = 40",
         'schedule = ["constant", "cosine"]',
     ]
-    rates = best_rates(finished(PRUNE))
-    if not rates:
+    methods = by_rate(finished(PRUNE))
+    if not methods:
         raise SystemExit(f"no finished runs of beyond-prune in {RUNS}: collect them first")
-    for (layers, method), kept in rates.items():
+    for (layers, method), rates in methods.items():
+        kept = sorted(best_first(rates)[:KEPT])
         lines += ["", "[[grid]]", f"layers = {layers}", f'estimator = "{method}"']
         lines += [f"learning_rate = {kept}"]
     path = PLANS / "beyond-tuned.toml"
@@ -155,18 +158,15 @@ def table(plan: str) -> str:
 def rates_table(runs: Iterable[RunRecord]) -> str:
     """The training ELBO of each method by learning rate, the best in bold, and with it the active
     units; a dot where a run is missing."""
-    by_method: dict[tuple[int, str], dict[float, RunRecord]] = {}
-    for run in runs:
-        by_rate = by_method.setdefault((run.layers or 0, run.method), {})
-        by_rate[run.settings["learning_rate"]] = run
-    rates = sorted({rate for by_rate in by_method.values() for rate in by_rate})
+    methods = by_rate(runs)
+    rates = sorted({rate for found in methods.values() for rate in found})
     rows = []
-    for (layers, method), by_rate in by_method.items():
-        best = max(by_rate, key=lambda rate: by_rate[rate].final["train_elbo"])
-        shown = {rate: metric("train_elbo")(run) for rate, run in by_rate.items()}
+    for (layers, method), found in methods.items():
+        best, *_ = best_first(found)
+        shown = {rate: metric("train_elbo")(run) for rate, run in found.items()}
         shown[best] = f"**{shown[best]}**"
         cells = [shown.get(rate, ".") for rate in rates]
-        rows.append([layers, method, *cells, active(by_rate[best])])
+        rows.append([layers, method, *cells, active(found[best])])
     return in_markdown(["layers", "method", *rates, "active units at the best"], rows)
 
 
