@@ -10,6 +10,7 @@ from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
+from selenium.webdriver.support.wait import WebDriverWait
 
 from hnca.lab.experiments import VAE, Bandit
 from hnca.lab.report import find_runs, read_runs, write_report
@@ -164,7 +165,12 @@ def test_a_tap_keeps_its_values(opened):
             pointerType: "touch", bubbles: true, clientX: box.x + 300, clientY: box.y + 50 }));
     """
     opened.execute_script(tap)
-    assert values(opened).text.startswith("epoch")
+    before = values(opened).text
+    assert before.startswith("epoch")
+    resize(opened, 900, mobile=False)
+    drawn = "return document.getElementById('chart').viewBox.baseVal.width"
+    WebDriverWait(opened, 20).until(lambda browser: browser.execute_script(drawn) < 900)
+    assert values(opened).text == before  # a page that is drawn anew keeps them too
 
 
 def test_without_scripts_there_is_nothing_to_choose(browser, page):

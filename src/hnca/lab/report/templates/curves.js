@@ -205,6 +205,14 @@
     read(stops[Math.min(Math.max(at, 0), stops.length - 1)]);
   }
 
+  // What was being read stays: a phone that is turned, or a scroll bar that comes, is not a wish to leave.
+  function resized() {
+    if (chart.clientWidth === width) return;
+    const at = cursor;
+    draw();
+    if (at !== null) read(at);
+  }
+
   const track = (event) => read(scale?.across(event.clientX - chart.getBoundingClientRect().left));
   chart.addEventListener("pointermove", track);
   chart.addEventListener("pointerdown", track);
@@ -215,7 +223,7 @@
   panelMenu.addEventListener("change", choosePanel);
   for (const menu of [metricMenu, spanMenu, acrossMenu]) menu.addEventListener("change", chooseMetric);
   find("explorer").hidden = false;
-  new ResizeObserver(() => chart.clientWidth !== width && draw()).observe(chart);
+  new ResizeObserver(resized).observe(chart);
   options(panelMenu, panels.map((panel) => panel.title));
   choosePanel();
 })();
