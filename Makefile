@@ -41,14 +41,12 @@ docs: .venv/installed
 	$(BIN)/python docs/notebooks.py
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build/html
 
+# All of them, and failure at the end if one has missed its bar.
+BENCHMARKS := step_time baselines_time conv_time trace_time epoch_time report_time sweep_time
 bench: .venv/installed
-	$(BIN)/python benchmarks/step_time.py
-	$(BIN)/python benchmarks/baselines_time.py
-	$(BIN)/python benchmarks/conv_time.py
-	$(BIN)/python benchmarks/trace_time.py
-	$(BIN)/python benchmarks/epoch_time.py
-	$(BIN)/python benchmarks/report_time.py
-	$(BIN)/python benchmarks/sweep_time.py
+	@missed=0; for name in $(BENCHMARKS); do \
+	    $(BIN)/python benchmarks/$$name.py || missed=1; \
+	done; exit $$missed
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis docs/_build docs/_generated

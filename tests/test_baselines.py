@@ -64,14 +64,14 @@ RESAMPLED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [
         "skip-connection",
-        "diamond",
-        "categorical-hidden",
-        pytest.param("two-heads", marks=pytest.mark.slow),  # the diamond has such routes too
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("diamond", "categorical-hidden", "two-heads")
+        ),
     ],
 )
 def test_every_pair_of_samples(case):

@@ -91,9 +91,11 @@ def test_noise_is_the_variance_for_a_fixed_example(found):
 def test_the_better_method_is_ranked_first(found):
     names = [row.name for row in found.rows]
     assert names[-1] == YARDSTICK
-    assert names.index("hnca") < names.index("reinforce")
-    best = max(row.efficiency for row in found.rows if row.unbiased)
-    assert best == 1
+    rows = {row.name: row for row in found.rows}
+    assert rows["hnca"].mean_noise < rows["reinforce"].mean_noise  # times differ by chance here
+    efficiencies = [row.efficiency for row in found.rows if row.unbiased and row.efficiency]
+    assert efficiencies == sorted(efficiencies, reverse=True)
+    assert efficiencies[0] == 1
     assert found.advice.startswith("Take ")
     assert "reinforce's" in found.advice
     text = str(found)

@@ -106,6 +106,24 @@ def test_examples_side_by_side_are_one_call():
     assert shapes == [(6, 4)]
 
 
+@needs_native
+@pytest.mark.parametrize("kind", ["Auto", "Explicit"])
+def test_within_a_shard_map(kind):
+    """What a device has is part of a whole, and the type of the tables says so."""
+    mesh = jax.make_mesh((1,), ("d",), axis_types=(getattr(jax.sharding.AxisType, kind),))
+    whole, parted = jax.P(), jax.P("d")
+    arrays = arguments(4, 5, 3, 1.0)
+    tables = lambda *arrays: bernoulli_flip(*arrays, with_entropy=True)
+    specs = {"in_specs": (parted, parted, whole, parted), "out_specs": parted}
+    placed = [
+        jax.device_put(array, jax.NamedSharding(mesh, spec))
+        for array, spec in zip(arrays, specs["in_specs"], strict=True)
+    ]
+    found = jax.jit(jax.shard_map(tables, mesh=mesh, **specs))(*placed)
+    for table, wanted in zip(found, tables(*arrays), strict=True):
+        np.testing.assert_allclose(table, wanted, rtol=1e-6)
+
+
 @pytest.mark.slow
 @needs_native
 def test_its_derivative_is_that_of_the_pure_form():

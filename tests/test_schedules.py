@@ -64,6 +64,7 @@ def test_what_makes_no_sense():
         ({"warmup_steps": -1}, "--warmup-steps must be 0 or more, not -1"),
         ({"clip": 0.0}, "--clip must be above 0"),
         ({"kl_warmup": -1}, "--kl-warmup and --kl-start must be 0 or more"),
+        ({"kl_warmup": 1, "estimator": "vimco"}, "vimco climbs another bound"),
     ):
         with pytest.raises(UserError, match=message):
             replace(SMALL, **settings).check()

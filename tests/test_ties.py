@@ -169,11 +169,20 @@ BAD = {
     "LogProb 'h': its layer is 3 Bernoulli units": lambda: Graph(
         [H], [LogProb("x", layer(2, 3), ["h"]), LogProb("h", "p:x", ["y"])]
     ),
-    "to tie them, pass the name 'h' as the layer of 'k'": lambda: Graph(
+    "to tie layers, pass the name 'h' as the layer of 'k'": lambda: Graph(
         [H, Node("k", H.layer, ["h"])]
     ),
     "node 'k' has the layer of 'h': only its graph knows it": lambda: Node("k", "h").layer,
     "at least 1 step": lambda: hnca.unroll(lambda t: [], 0),
+    "step 0 must be a list of nodes and components, not a Node": lambda: hnca.unroll(
+        lambda t: H, 2
+    ),
+    "step 1 must be a list of nodes and components, not a NoneType": lambda: hnca.unroll(
+        lambda t: None if t else [H], 2
+    ),
+    "step 0 must be a list of nodes and components, not one with a str": lambda: hnca.unroll(
+        lambda t: ["h"], 2
+    ),
     r"'x' must have shape \[batch, time, ...\], not \[3\]": lambda: hnca.by_time(x=jnp.ones(3)),
 }
 

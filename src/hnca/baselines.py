@@ -204,8 +204,10 @@ class Fit(eqx.Module):
 
 class Learned(AbstractBaseline):
     """A small network of the values of the node's parents, `features` tanh units, that predicts the
-    signal. It is trained by least squares, one step of the `optimizer` a batch, after use. What
-    reaches the node reaches it through its parents: they tell of the example what there is to tell.
+    signal. It is trained by least squares, one step of the `optimizer` a batch, after use. Of the
+    example it sees what the node sees. Where the objective depends on more of it than that, as with
+    a reward that is larger for some examples than for others, `Resampled` sees all, and so does
+    this if the node reads the context too. (`init` has no example, and so not the context's size.)
 
     The network predicts (signal - mean) / deviation, with moving averages of this `decay` for both:
     so one learning rate is good for signals of any size, and a network that has not learned

@@ -44,7 +44,7 @@ def unroll(step: Step, length: int) -> tuple[list[Node], list[AbstractComponent]
     """
     if length < 1:
         raise ValueError(f"unroll: needs at least 1 step, not {length}")
-    made = [part for time in range(length) for part in step(time)]
+    made = [part for time in range(length) for part in _parts(step(time), time)]
     nodes = [part for part in made if isinstance(part, Node)]
     objective = [part for part in made if not isinstance(part, Node)]
     first: dict[int, str] = {}  # the name of the part in which a layer was met first
@@ -63,6 +63,17 @@ def unroll(step: Step, length: int) -> tuple[list[Node], list[AbstractComponent]
                 return part
 
     return [tied(node) for node in nodes], [tied(part) for part in objective]
+
+
+def _parts(given: Any, time: int) -> Sequence[Node | AbstractComponent]:
+    """The parts of a step, if that is what was made."""
+    if not isinstance(given, Sequence):
+        wrong = f"a {type(given).__name__}"
+    elif others := [part for part in given if not isinstance(part, Node | AbstractComponent)]:
+        wrong = f"one with a {type(others[0]).__name__}"
+    else:
+        return given
+    raise ValueError(f"unroll: step {time} must be a list of nodes and components, not {wrong}")
 
 
 def by_time(**arrays: ArrayLike) -> dict[str, Num[Array, "B ..."]]:

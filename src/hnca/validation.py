@@ -66,7 +66,8 @@ def check_untied(parts: Mapping[str, PyTree]) -> None:
                     f"'{first}' and '{name}' share parameters, which an update would tear apart"
                 )
                 how = (
-                    f"to tie them, pass the name '{first}' as the layer of '{name}'; else copy them"
+                    f"to tie layers, pass the name '{first}' as the layer of '{name}'; "
+                    "copy what is not to be tied, or is not a layer's"
                 )
                 raise ValueError(f"{shared}: {how}")
 

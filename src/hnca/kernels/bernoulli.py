@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from . import native
-from .blocks import EXACT, blocks, largest_weight, log_product, sum_blocks, with_nans
+from .blocks import EXACT, blocks, largest_weight, log_product, sum_blocks, varying_like, with_nans
 
 ROWS = 50  # outputs per iteration, unrolled: below 16, XLA does not vectorise the loop body
 PLAIN_ROWS = 8  # the same where each is dear
@@ -51,7 +51,8 @@ def bernoulli_flip(
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _native_flip(with_entropy: bool, logits, fired, weight, sign) -> Flip:
-    return native.bernoulli_flip(logits, fired, weight, sign, with_entropy)
+    tables = native.bernoulli_flip(logits, fired, weight, sign, with_entropy)
+    return [varying_like(table, logits, fired, weight, sign) for table in tables]
 
 
 @_native_flip.defjvp

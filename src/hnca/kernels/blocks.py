@@ -34,6 +34,14 @@ def with_nans(values: Float[Array, "B O"], logits: Float[Array, "B O"]) -> Float
     return jnp.where(jnp.isnan(logits), logits, values)
 
 
+def varying_like(table: Float[Array, "B I"], *arrays: Array) -> Float[Array, "B I"]:
+    """The table, said to vary along the axes of a mesh that these arrays vary along: within
+    `jax.shard_map`, what a foreign function returns does not say so by itself."""
+    axes = lambda array: jax.typeof(array).manual_axis_type.varying
+    missing = frozenset().union(*map(axes, arrays)) - axes(table)
+    return jax.lax.pcast(table, tuple(missing), to="varying")
+
+
 def blocks(rows: int, *arrays: Float[Array, "O ..."]) -> list[Float[Array, "blocks rows ..."]]:
     """Cuts the leading axis of each array into blocks of about `rows`, padded with zeros."""
     outputs = len(arrays[0])

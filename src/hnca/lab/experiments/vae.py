@@ -78,6 +78,11 @@ class AbstractVAE(AbstractImageExperiment):
         self.check_positive("eval_samples")
         if self.kl_warmup < 0 or self.kl_start < 0:
             raise UsageError("--kl-warmup and --kl-start must be 0 or more")
+        if self.kl_warmup and self.measure != "elbo":
+            raise UsageError(
+                f"--kl-warmup is of the ELBO's terms, and {self.estimator} climbs another bound: "
+                "leave --kl-warmup out"
+            )
 
 
 @dataclass(frozen=True)

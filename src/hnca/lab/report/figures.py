@@ -47,8 +47,9 @@ class Drawing(NamedTuple):
     @property
     def cut(self) -> bool:
         """Whether the beginning is off the axis: an ELBO's is so low that the rest would look
-        flat."""
-        return self.measure in ("elbo", "bound")
+        flat. Of few epochs, all are shown."""
+        longest = max(group.any.done for row in self.rows for group in row.groups)
+        return self.measure in ("elbo", "bound") and longest >= START
 
 
 def drawings(panels: list[Panel]) -> list[Drawing]:
@@ -112,7 +113,7 @@ def draw_figure(drawing: Drawing, narrow: bool = False) -> Any:
             _dress(axes, row.title)
             axes.set_xlabel("epoch")
             axes.xaxis.get_major_locator().set_params(integer=axes is not right, min_n_ticks=1)
-        right.set_xlabel("seconds of training, tests included")
+        right.set_xlabel("seconds of training, at the median pace")
     _legend(figure, drawing, narrow)
     take_literally(figure)
     figure.draw_without_rendering()

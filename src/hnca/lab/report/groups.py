@@ -1,6 +1,7 @@
 """Which runs belong together: in a mean those that differ in nothing but the seed, in a panel the
 methods for one network, one data set and one length of training."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,9 +26,10 @@ class Interval(NamedTuple):
     half: float | None
     n: int
 
-    def overlaps(self, other: "Interval") -> bool:
-        """Whether the two have a value in common."""
-        return abs(self.mean - other.mean) <= (self.half or 0) + (other.half or 0)
+    def widened(self, n: int) -> float:
+        """How far the mean of n more values of the same kind may lie from this one, in 95% of
+        cases. A mean of n has the variance s^2/n, so that of a difference is s^2/self.n + s^2/n."""
+        return (self.half or 0.0) * math.sqrt(1 + self.n / n)
 
     def shown(self, decimals: int) -> str:
         """For people."""
@@ -71,9 +73,9 @@ class Group:
     runs: list[RunRecord]
     unfinished: list[RunRecord]
     label: str = ""
-    """The method, and what else tells the group from the others of its panel."""
+    """The method, and what else tells the group from the others of its figure."""
     variant: int = 0
-    """Its number among those of the same colour in its panel."""
+    """The number of this label among those of the same colour in its figure."""
 
     @property
     def any(self) -> RunRecord:
@@ -107,9 +109,9 @@ class Group:
         return MeanCurve(epochs, mean, half, values, (edges[0], edges[1]))
 
     def elapsed(self, epochs: np.ndarray) -> np.ndarray:
-        """Seconds from the start to the end of each of these epochs, tests included: the mean over
-        the complete runs."""
-        return np.mean([run.elapsed[epochs - 1] for run in self.runs], axis=0)
+        """Seconds from the start to the end of each of these epochs, at the runs' own paces: the
+        mean over the complete ones."""
+        return np.mean([run.elapsed(epochs) for run in self.runs], axis=0)
 
     def final(self, metric: str) -> Interval | None:
         """The mean of a metric's last value over the complete runs, if they have it."""
@@ -127,6 +129,11 @@ class PanelKey(NamedTuple):
     layers: int | None  # of stochastic units
     epochs: int
     measure: str  # what the objective's mean is called
+
+    @property
+    def figure(self) -> tuple[str, ...]:
+        """What the panels of a figure share."""
+        return self.task, self.data, self.fingerprint, self.measure
 
 
 @dataclass
@@ -158,8 +165,12 @@ def panels_of(runs: list[RunRecord]) -> list[Panel]:
         key = _panel_key(group.any)
         by_key.setdefault(key, Panel(key)).groups.append(group)
     panels = [by_key[key] for key in sorted(by_key, key=_order)]
+    figures: dict[tuple[str, ...], list[Panel]] = defaultdict(list)
     for panel in panels:
-        _name_groups(panel)
+        figures[panel.key.figure].append(panel)
+    for shown_together in figures.values():
+        _name_groups(shown_together)
+    for panel in panels:
         same = {key.fingerprint for key in by_key if key.data == panel.key.data}
         mark = f" {panel.key.fingerprint[:6]}" if len(same) > 1 else ""
         panel.data = f"{panel.key.data}{mark}"
@@ -186,15 +197,19 @@ def _order(key: PanelKey) -> tuple:
     return key._replace(layers=key.layers or 0)
 
 
-def _name_groups(panel: Panel) -> None:
-    """Labels, an order, and numbers for those of the same colour."""
-    for group, label in zip(panel.groups, labels(panel.groups, brief=True), strict=True):
+def _name_groups(panels: list[Panel]) -> None:
+    """Labels, an order, and numbers for those of the same colour. The panels have one legend: a
+    label means the same in all of them, and has the same number."""
+    groups = [group for panel in panels for group in panel.groups]
+    for group, label in zip(groups, labels(groups, brief=True), strict=True):
         group.label = label
-    panel.groups.sort(key=lambda group: (rank(group.method), group.ablated, group.label))
-    count: dict[str, int] = defaultdict(int)
-    for group in panel.groups:
-        group.variant = count[color(group.method)]
-        count[color(group.method)] += 1
+    order = lambda group: (rank(group.method), group.ablated, group.label)
+    for panel in panels:
+        panel.groups.sort(key=order)
+    numbers: dict[str, dict[str, int]] = defaultdict(dict)  # by colour and label
+    for group in sorted(groups, key=order):
+        known = numbers[color(group.method)]
+        group.variant = known.setdefault(group.label, len(known))
 
 
 def labels(groups: Sequence[Group], brief: bool = False) -> list[str]:

@@ -27,7 +27,7 @@ METRICS = {
     "train_bound": Metric("training bound", 2, 1, most=0.0),
     "test_bound": Metric("test bound", 2, 1, most=0.0),
     VARIANCE: Metric("ln variance", 2, 2),
-    "active_units": Metric("active units", 2, 2, 0.0),
+    "active_units": Metric("active units", 0, 0, 0.0),
 }
 SIGNIFICANT = 4  # digits of other metrics
 SPLITS = {"train": "training", "test": "test"}

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import UserError
 from ..files import whole_directory, write_figure, write_whole
 from . import spreadsheets, tables
-from .figures import Drawing, draw_figure, drawings
+from .figures import START, Drawing, draw_figure, drawings
 from .groups import Group, MeanCurve, Panel, panels_of, scaled
 from .labels import color, dashes, decimals, objective_words, words
 from .reading import Collection, Duplicate
@@ -27,8 +27,8 @@ HIDDEN = ("epoch", "step", "seconds")
 CODE = ("style.css", "curves.js", "sorting.js")
 CAPTION = (
     "{} by epochs, thin while training and thick in tests{}; the natural logarithm of the mean "
-    "gradient variance; and {} by seconds, which compare on one machine only{}. The last values of "
-    "training stand beside."
+    "gradient variance; and {} by seconds, each run at the median pace of its epochs, which "
+    "compare on one machine only{}. The last values of training stand beside."
 )
 
 
@@ -153,7 +153,8 @@ def _picture(aside: Path, drawing: Drawing) -> Picture:
         base64.b64encode((aside / "figures" / f"{drawing.name}{ending}.png").read_bytes()).decode()
         for ending in ("", "-narrow")
     )
-    cut = ", on an axis that leaves out the first 5% of epochs" if drawing.cut else ""
+    part = f"first {100 // START}% of {START} epochs or more"
+    cut = f", on an axis that leaves out the {part}" if drawing.cut else ""
     what = objective_words(drawing.measure)
     runs = [run for row in drawing.rows for group in row.groups for run in group.runs]
     machines = dict.fromkeys(run.machine for run in runs if run.machine)
@@ -202,7 +203,7 @@ def _unfinished(group: Group, run: RunRecord, metric: str) -> dict[str, Any]:
     label = f"{group.label}, seed {run.seed} (unfinished: {run.progress})"
     values = scaled(metric, curve)
     alone = MeanCurve(curve.epochs, values, None, values[None])
-    return _line(group, label, alone, run.elapsed[curve.epochs - 1]) | {"thin": True}
+    return _line(group, label, alone, run.elapsed(curve.epochs)) | {"thin": True}
 
 
 def _line(group: Group, label: str, curve: MeanCurve, seconds: np.ndarray) -> dict[str, Any]:

@@ -73,22 +73,22 @@ class Comparison(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Whether the two agree, or why that cannot be said."""
+        """Whether the two agree, as `Interval.widened` says, or why that cannot be said."""
         if self.ours is None:
             return "no complete run"
         if self.paper is None:
             return "not in the paper"
         if self.differences:
             return f"not comparable: {', '.join(self.differences)}"
-        overlap = self.ours.interval.overlaps(self.paper)
-        if self.ours.interval.half is None:
-            return f"one seed, {'in' if overlap else 'out'}side the paper's interval"
-        return "intervals overlap" if overlap else "intervals do not overlap"
+        room = self.paper.widened(self.ours.interval.n)
+        agree = abs(self.difference or 0.0) <= room
+        return f"{'yes' if agree else 'NO'}: {'within' if agree else 'beyond'} ± {room:.2f}"
 
 
 def compare_bounds(panels: list[Panel]) -> list[Comparison]:
-    """Every group of a VAE: first those that the paper has a number for. Then the paper's other
-    numbers, if there are any such groups."""
+    """Every group of a VAE: first those in the paper's settings, then others that the paper has a
+    number for. Last the paper's numbers for which there is no run in its settings, if there are
+    any such groups."""
     published = published_bounds()
     ours = [
         (panel, group)
@@ -101,11 +101,14 @@ def compare_bounds(panels: list[Panel]) -> list[Comparison]:
         _compared(panel, group, label, published)
         for (panel, group), label in zip(ours, told, strict=True)
     ]
-    order = lambda row: (not row.compares, row.data, row.layers, rank(row.method), row.label)
+    order = lambda row: (
+        *(not row.compares, bool(row.differences)),
+        *(row.data, row.layers, rank(row.method), row.label),
+    )
     rows.sort(key=order)
     if not any(row.compares for row in rows):
         return rows
-    run = {(row.method, row.layers) for row in rows if row.paper}
+    run = {(row.method, row.layers) for row in rows if row.compares and not row.differences}
     missing = [
         Comparison(published.dataset, layers, method, method, None, None, paper, [])
         for (method, layers), paper in published.values.items()

@@ -69,13 +69,13 @@ class RunRecord:
 
     @property
     def pace(self) -> float | None:
-        """Mean seconds of an epoch, its test included."""
-        return float(self.curves["seconds"].values.mean()) if self.done else None
+        """Seconds of an epoch: the median, which a run that was stopped for a while, or a machine
+        that was busy, does not change."""
+        return float(np.median(self.curves["seconds"].values)) if self.done else None
 
-    @property
-    def elapsed(self) -> np.ndarray:
-        """Seconds from the start to the end of each epoch."""
-        return np.cumsum(self.curves["seconds"].values)
+    def elapsed(self, epochs: np.ndarray) -> np.ndarray:
+        """Seconds from the start to the end of each of these epochs, at this pace."""
+        return epochs * (self.pace or 0.0)
 
     @property
     def machine(self) -> str:

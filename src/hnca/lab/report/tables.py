@@ -85,7 +85,9 @@ def bounds_table(panels: list[Panel]) -> Table | None:
     published = published_bounds()
     note = (
         f"Ours: mean over seeds and 95% confidence interval (none of one seed). The paper's: "
-        f"{published.about}, after {published.epochs} epochs. {published.source}."
+        f"{published.about}, after {published.epochs} epochs. {published.source}. They agree if "
+        "they differ by no more than means of so many seeds do in 95% of cases, going by the "
+        "spread of the paper's seeds: by its half-width times √(1 + its seeds / our seeds)."
     )
     return Table("Test bounds beside the paper's", rows, note)
 
