@@ -145,9 +145,9 @@ def speed() -> str:
         f"`vae-1` takes {textbook:.0f} times as long as `hnca`; by brute force "
         f"(`local-expectation`), {brute:.0f} times.\n\n"
         f"`loo` and `disarm` sample the rest of the network anew for every layer: their cost grows "
-        f"with the square of the depth, and that of HNCA with the depth. Each further layer adds "
-        f"{added['loo']:.2f} and {added['disarm']:.2f} backpropagations to the ratio of the first "
-        f"two, and {added['hnca']:.2f} to that of HNCA.\n"
+        f"with the square of the depth, and that of HNCA with the depth. For `loo` and `disarm`, "
+        f"each further layer adds {added['loo']:.2f} and {added['disarm']:.2f} to the ratio to "
+        f"backpropagation; for HNCA, {added['hnca']:.2f}.\n"
     )
 
 
@@ -187,6 +187,8 @@ def _further(command: str) -> list[str]:
     """The commands of a command."""
     if command == "train":
         return list(EXPERIMENTS)
+    if command == "compare":
+        return ["vae"]  # as an example: other experiments have other settings
     module = import_module(f"hnca.lab.cli.{command}")
     return list(getattr(module, "COMMANDS", {}))
 
@@ -264,6 +266,7 @@ ALIASES = {
     r" \| bool \| int \| float \| complex": "ArrayLike",
     r"~?[\w.]*Key\[[^]]*\] \| ~?[\w.]*UInt32\[[^]]*\] \| ~?[\w.]*UInt32\[[^]]*\]": "PRNGKeyArray",
     r"jaxlib\._jax\.Array": "Array",
+    r"\(<function chain\.<locals>[^)]*\)": "adam(1e-3)",
 }
 
 
@@ -288,7 +291,8 @@ def refused() -> str:
     parts = []
     for file, found in groupby(refusals(SOURCE), lambda refusal: refusal.file):
         module = import_module(f"hnca.{file.removesuffix('.py').replace('/', '.')}")
-        about = (inspect.getdoc(module) or "").partition("\n")[0].rstrip(".")
+        first = " ".join((inspect.getdoc(module) or "").partition("\n\n")[0].split())
+        about = first.partition(". ")[0].rstrip(".")
         parts.append(f"### {about}\n\n`{file}`\n\n" + "\n".join(_refusal(r, advice) for r in found))
     return "\n\n".join(parts) + "\n"
 

@@ -57,7 +57,6 @@ def found() -> hnca.Comparison:
     case = small()
     methods = ["hnca", "reinforce", "straight-through", "loo"]
     with pytest.MonkeyPatch.context() as patch:  # 1600 samples of all methods, whatever the time
-        patch.setattr(import_module("hnca.compare"), "LEAST_METHODS", 4)
         patch.setattr(import_module("hnca.compare"), "LEAST_ROUNDS", 200)
         return hnca.compare(case.graph, methods, KEY, budget=0.01, **case.context)
 

@@ -132,6 +132,16 @@ def test_a_task_that_is_none_is_refused_in_a_line(tmp_path, content, task, messa
         experiment_class(task, tmp_path)
 
 
+def test_a_slip_in_ones_own_file_is_not_called_ours(tmp_path, capsys):
+    path = tmp_path / "file.py"
+    path.write_text((EXAMPLES / "own_experiment.py").read_text().replace('{"x": rows["x"]}', "{}"))
+    command("train", f"{path}:Patterns", "--out", tmp_path / "run", code=1)
+    *_, last = capsys.readouterr().err.splitlines()
+    assert last.startswith(f"error: {path}:Patterns: ValueError: missing array 'x'")
+    assert "report it" not in last
+    assert "HNCA_TRACEBACK=1" in last
+
+
 def test_a_configuration_imports_nothing(tmp_path):
     (tmp_path / "file.py").write_text("raise SystemExit('imported')")
     with pytest.raises(UserError, match="name its file"):

@@ -139,13 +139,13 @@ COLUMNS: dict[str, Cell] = {
     "seed": lambda run: run.seed,
     "training ELBO": metric("train_elbo"),
     "test bound": metric("test_bound"),
-    "less the paper's": to_the_paper,
+    "gain over the paper": to_the_paper,
     "variance": metric("gradient_variance", 3),
     "active units": active,
     "minutes": minutes,
 }
 MEASURED = ("training ELBO", "test bound", "variance", "active units")
-BESIDE_THE_PAPER = ("layers", "method", "rate", "seed", "less the paper's", *MEASURED, "minutes")
+BESIDE_THE_PAPER = ("layers", "method", "rate", "seed", "gain over the paper", *MEASURED, "minutes")
 TABLES = {  # the columns of each plan's table
     "beyond-tuned": ("layers", "method", "rate", "schedule", *MEASURED),
     "beyond-aim": BESIDE_THE_PAPER,

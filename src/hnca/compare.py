@@ -46,7 +46,7 @@ FIRST = ("hnca+baseline", "reinforce", "reinforce+baseline", "loo", "disarm")  #
 DIRECTIONS = 8  # random ones, along which bias is looked for
 DOUBTFUL = 5.0  # standard errors
 LEAST_ROUNDS = 4  # whatever the budget
-LEAST_METHODS = 2
+LEAST_METHODS = 2  # the same, where none are named
 PREPARING, WARMING = 0.6, 0.15  # shares of the budget: at most, at least
 LATE = "no time left: raise --budget (budget= in Python)"
 
@@ -67,7 +67,8 @@ def compare(
 ) -> Comparison:
     """Measures methods on this graph and these examples, for about `budget` seconds.
 
-    `estimators` has names of the registry, or estimators by any names; None is all of the registry.
+    `estimators` has names of the registry, or estimators by any names: all of them are measured,
+    even if that takes longer. None is all of the registry, as far as the budget goes.
     `reward` is a function of a `Sample`, as in `exact_gradient`; one that knows the examples by
     their places in the batch will do with `exact=False`, which enumerates nothing. A method that
     cannot do this graph is listed with its reason.
@@ -79,7 +80,8 @@ def compare(
     arrays = checked_arrays(context, graph.context_names, graph.node_names)
     problem, clock = Problem(graph, arrays, reward, exact), _Clock(budget, progress)
     ready, warm, reference_key, measure_key = jax.random.split(key, 4)
-    contenders, left_out = _prepared(problem, _chosen(estimators), clock, ready)
+    least = LEAST_METHODS if estimators is None else len(estimators)
+    contenders, left_out = _prepared(problem, _chosen(estimators), least, clock, ready)
     _warm_up(problem, contenders, clock, warm)
     reference = _reference(problem, contenders, clock, reference_key)
     _measure(problem, contenders, reference, clock, measure_key)
@@ -122,15 +124,19 @@ def _chosen(
 
 
 def _prepared(
-    problem: Problem, chosen: dict[str, AbstractEstimator], clock: _Clock, key: PRNGKeyArray
+    problem: Problem,
+    chosen: dict[str, AbstractEstimator],
+    least: int,
+    clock: _Clock,
+    key: PRNGKeyArray,
 ) -> tuple[list[Contender], dict[str, str]]:
     """The yardstick and the methods that can do this, compiled, one after the other; and why the
-    others are left out. The first two are there whatever the budget."""
+    others are left out. The `least` number of methods are there whatever the budget."""
     contenders, left_out = [Contender(YARDSTICK, None, (), backpropagation(problem))], {}
     contenders[0].prepare(problem)
     for number, (name, estimator) in enumerate(chosen.items()):
         later = max(1 - PREPARING, WARMING + _needed(clock, contenders))
-        if clock.used + later > 1 and len(contenders) > LEAST_METHODS:
+        if clock.used + later > 1 and len(contenders) > least:
             left_out[name] = LATE
             continue
         clock.tell(f"compiling {name}")

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from ..errors import UsageError, UserError, first_line
+from ..errors import UsageError, UserError
+from ..imported import is_named_class, words_of
 from .usage import menu
 
 COMMANDS = {
@@ -15,7 +16,7 @@ COMMANDS = {
     "train": "train a network: the paper's experiments, or your own",
     "evaluate": "bound the likelihood of test images under a trained VAE",
     "generate": "a picture of what a trained VAE has learned",
-    "compare": "which estimator to take, measured on a network of yours",
+    "compare": "measure which estimator suits your network",
     "sweep": "many runs: the paper's figures and table, or a plan of your own",
     "report": "one page of many runs: means, figures, and the paper's numbers beside",
     "data": "fetch, list and look at data sets",
@@ -56,8 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:
         if os.environ.get("HNCA_TRACEBACK"):
             raise
-        hint = "HNCA_TRACEBACK=1 shows where; please report it"
-        _fail(f"unexpected {type(error).__name__}: {first_line(error)} ({hint})", 1)
+        _fail(_unexpected(error, arguments), 1)
     sys.exit(0)
 
 
@@ -67,6 +67,14 @@ def run(arguments: list[str]) -> None:
     command, rest = menu("hnca", about, COMMANDS, EPILOG, arguments)
     if command:
         import_module(f"{__name__}.{command}").main(rest)
+
+
+def _unexpected(error: Exception, arguments: list[str]) -> str:
+    """Where a class of the user's own takes part, the fault is more likely there than here."""
+    own = [argument for argument in arguments if is_named_class(argument)]
+    where, hint = "HNCA_TRACEBACK=1 shows where", "" if own else "; please report it"
+    whose = f"{own[0]}: " if own else "unexpected "
+    return f"{whose}{words_of(error)} ({where}{hint})"
 
 
 def _open_streams() -> None:

@@ -23,6 +23,9 @@ or FILE.py:CLASS, an experiment of your own, or the directory of a run, at its p
   hnca compare vae --layers 2
   hnca compare my_experiment.py:MyExperiment
   hnca compare runs/v2 -o comparison
+  hnca compare vae --estimators hnca loo disarm --budget 120
+Flags: --estimators, --budget, --out, --data-dir, --preset, --task, and those of the experiment;
+`hnca compare vae --help` explains them.
 noise is the variance for a fixed example, worth (efficiency) is 1 / (noise x time)."""
 ENDING = 10.0  # seconds, for Python to start and the figure to be drawn
 
@@ -32,7 +35,7 @@ class CompareOptions:
     """What to compare, and for how long."""
 
     estimators: Annotated[tuple[str, ...] | None, Flag(metavar="NAME")] = None
-    """The methods; all that there are by default."""
+    """The methods, all of which are measured; by default all that there are, while time lasts."""
     budget: float = 60.0
     """Seconds to spend, compiling included. More of them see smaller differences."""
     out: Annotated[Path | None, Flag(short="-o", metavar="DIRECTORY")] = None
@@ -52,7 +55,9 @@ def main(arguments: list[str]) -> None:
     named = arguments[0] if arguments else ""
     if is_named_class(named) or (named and Path(named).is_dir()):
         choices[named] = ""
-    subject, rest = menu("hnca compare", ABOUT, choices, EPILOG, arguments, OWN)
+    subject, rest = menu(
+        "hnca compare", ABOUT, choices, EPILOG, arguments, f"{OWN}; a run is a directory"
+    )
     if subject is None:
         return
     is_run = subject not in EXPERIMENTS and not is_named_class(subject)

@@ -21,6 +21,8 @@ class Generate:
     """The picture."""
     seed: int = 0
     """Of the samples."""
+    task: Annotated[str | None, Flag(metavar="FILE:CLASS")] = None
+    """The experiment, if it is one of your own: a subclass of one of the VAEs."""
     data_dir: Annotated[Path | None, Flag(metavar="DIRECTORY")] = None
     """Where to look for the data set first."""
 
@@ -28,7 +30,7 @@ class Generate:
 def main(arguments: list[str]) -> None:
     """Draws the picture."""
     asked = parse(Generate, "hnca generate", arguments)
-    from ..experiments import AbstractVAE, Images
+    from ..experiments import AbstractVAE, Images, experiment_class
     from ..files import check_picture
     from ..training import RunDirectory, keep_compiled
     from ..training.evaluation import read_trained
@@ -36,7 +38,8 @@ def main(arguments: list[str]) -> None:
 
     check_picture(asked.out)
     keep_compiled()
-    trained = read_trained(RunDirectory(asked.run), data_dir=asked.data_dir)
+    kind = None if asked.task is None else experiment_class(asked.task)
+    trained = read_trained(RunDirectory(asked.run), kind, asked.data_dir)
     if not (isinstance(trained.experiment, AbstractVAE) and isinstance(trained.data, Images)):
         raise UserError(f"{asked.run} is a {trained.experiment.title}: only a vae can generate")
     after = f"after {counted(trained.epoch, 'epoch')}"

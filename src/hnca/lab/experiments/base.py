@@ -102,7 +102,7 @@ class AbstractExperiment(ABC):
     epochs: int = 100
     """How often to go through the training data. A finished run goes on when this is raised."""
     seed: int = 0
-    """Of everything random: the initial weights, the order of the data, the units."""
+    """Seed of everything random: the initial weights, the order of the data, the units."""
     batch_size: int = 50
     """Examples in one step."""
     learning_rate: float = 1e-4
@@ -110,7 +110,7 @@ class AbstractExperiment(ABC):
     optimizer: Literal["adam", "sgd", "rmsprop", "adamw"] = "adam"
     """From optax, with its other settings at their defaults."""
     schedule: Literal["constant", "cosine", "linear"] = "constant"
-    """What becomes of the learning rate: it stays, or falls to 0 until the last step. A run whose
+    """What becomes of the learning rate: it stays, or falls to 0 by the last step. A run whose
     rate falls cannot be given more epochs."""
     warmup_steps: int = 0
     """The learning rate rises from 0 in so many steps first."""
