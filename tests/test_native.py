@@ -50,7 +50,7 @@ def test_it_is_in_use_where_there_is_a_compiler():
 
 
 @needs_native
-@pytest.mark.parametrize("scale", [1e-3, 4.0, 30.0, 300.0])
+@pytest.mark.parametrize("scale", [1e-3, 4.0, 30.0, 70.0, 300.0])
 @pytest.mark.parametrize("with_entropy", [False, True])
 @pytest.mark.parametrize("shape", [(1, 1, 1), (5, 103, 9), (67, 16, 33)])
 def test_it_equals_the_pure_form_to_rounding(shape, with_entropy, scale):

@@ -72,9 +72,10 @@ def bernoulli_flip(
 ) -> list[Float[Array, "B I"]]:
     """As `kernels.bernoulli_flip`; `fired` is NaN where a logit is. The transcendental functions of
     the weights are taken in there, those of the logits here."""
-    columns = [logits, jnp.tanh(logits / 2), fired - 0.5]
+    chance, rest = jax.nn.sigmoid(logits), jax.nn.sigmoid(-logits)
+    columns = [logits, jnp.tanh(logits / 2), fired - 0.5, chance, rest]
     if with_entropy:
-        columns.append(logits * (4 * jax.nn.sigmoid(logits) * jax.nn.sigmoid(-logits)))
+        columns.append(logits * (4 * chance * rest))
     return _call(columns, weight, sign)
 
 
@@ -107,7 +108,7 @@ def _partitioned(*arrays: Array) -> list[Array]:
     """Of a batch that is spread over devices, each does its part. In the call, the examples that a
     row of weights meets lie side by side."""
     logits, *columns, weight, sign = arrays
-    tables = [jax.ShapeDtypeStruct(sign.shape, sign.dtype)] * (len(columns) - 1)
+    tables = [jax.ShapeDtypeStruct(sign.shape, sign.dtype)] * (len(columns) - 3)
     call = jax.ffi.ffi_call(TARGETS[len(tables) - 1], tables)
     return list(call(logits, *map(_in_parts, columns), weight, sign))
 

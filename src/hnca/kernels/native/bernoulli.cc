@@ -1,5 +1,5 @@
-// ../bernoulli.py on a CPU: the same letters, the same factors, in registers. Almost all weights
-// are small, so the tanh form does the work. With t = tanh(l/2), T = tanh(w/2), s = +-1, the change
+// ../bernoulli.py on a CPU: the same letters, the same factors, in registers. While weights are
+// small, the tanh form does the work. With t = tanh(l/2), T = tanh(w/2), s = +-1, the change
 // of sum_o log P(fired_o) is
 //
 //     s sum_o (fired_o - 1/2) w_o  -  sum_o log cosh(w_o/2)  -  log prod_o (1 + s t_o T_o)
@@ -8,8 +8,10 @@
 // After each GROUP of factors the exponent is set aside. The entropy's sum of fractions n/f is kept
 // as one fraction N/P of which P is that product: N <- N f + n P, P <- P f.
 //
-// A row of weights of which one is beyond the tanh form's limit is left out there and multiplied in
-// by the share form, or added by the plain form, on its own.
+// A row of weights of which one is beyond the tanh form's limit is left out there. The share form
+// has the same factor without its cancellation: with c, r = sigmoid(l), sigmoid(-l) and A, B =
+// sigmoid(w), sigmoid(-w), that is 1 + t T = 2 (c A + r B), and for s = -1 c and r trade places.
+// Where even that is out of range, the plain form is added.
 //
 // A task is one stripe of columns (parent's units) for up to EXAMPLES examples. It takes the weights
 // a few ROWS at a time: tanh(w/2) is computed once, and stays in the first cache for all examples.
@@ -31,7 +33,8 @@
 namespace hnca {
 
 constexpr float TANH_LIMIT = 4;    // on |w|, as in ../bernoulli.py
-constexpr float SHARE_LIMIT = 40;  // one factor within exp(+-40) at a time
+constexpr float SHARE_LIMIT = 70;  // A is far above e^-87, the least c
+constexpr float LEAST = -80;  // log of what a product of factors may come to: e^-87 is normal
 constexpr int GROUP = 16;  // factors of at least 1 - tanh(2) = 0.036: their product is normal
 constexpr int ROWS = 64;
 constexpr int EXAMPLES = 64;
@@ -40,6 +43,8 @@ struct Flip {
   const float* logits;   // [B, O]  l
   const float* t;        // [P, O, E]  tanh(l/2)
   const float* pull;     // [P, O, E]  fired - 1/2, or NaN
+  const float* chance;   // [P, O, E]  c
+  const float* rest;     // [P, O, E]  r
   const float* slope;    // [P, O, E]  l (1 - t^2), or null: no entropy
   const float* weight;   // [O, I]
   const float* sign;     // [B, I]
@@ -162,15 +167,17 @@ using Array = ffi::Buffer<ffi::F32, 2>;
 using Parts = ffi::Buffer<ffi::F32, 3>;
 
 static ffi::Error checked_run(ffi::ThreadPool& pool, const Array& logits, const Parts& t,
-                              const Parts& pull, const Parts* slope, const Array& weight,
-                              const Array& sign, Array& log_prob, Array* entropy) {
+                              const Parts& pull, const Parts& chance, const Parts& rest,
+                              const Parts* slope, const Array& weight, const Array& sign,
+                              Array& log_prob, Array* entropy) {
   const int64_t examples = t.dimensions()[2];
   if (examples > hnca::EXAMPLES) return ffi::Error::InvalidArgument("parts are too large");
   const size_t size = t.element_count();
-  if (pull.element_count() != size || (slope && slope->element_count() != size))
-    return ffi::Error::InvalidArgument("parts differ in size");
+  for (const Parts* other : {&pull, &chance, &rest, slope})
+    if (other && other->element_count() != size)
+      return ffi::Error::InvalidArgument("parts differ in size");
   const hnca::Flip flip{logits.typed_data(), t.typed_data(), pull.typed_data(),
-                        slope ? slope->typed_data() : nullptr, weight.typed_data(),
+                        chance.typed_data(), rest.typed_data(), slope ? slope->typed_data() : nullptr, weight.typed_data(),
                         sign.typed_data(), log_prob.typed_data(),
                         entropy ? entropy->typed_data() : nullptr, sign.dimensions()[0],
                         weight.dimensions()[0], weight.dimensions()[1], examples};
@@ -179,24 +186,26 @@ static ffi::Error checked_run(ffi::ThreadPool& pool, const Array& logits, const 
 }
 
 static ffi::Error bernoulli_flip(ffi::ThreadPool pool, Array logits, Parts t, Parts pull,
-                                 Array weight, Array sign, ffi::Result<Array> log_prob) {
-  return checked_run(pool, logits, t, pull, nullptr, weight, sign, *log_prob, nullptr);
+                                 Parts chance, Parts rest, Array weight, Array sign,
+                                 ffi::Result<Array> log_prob) {
+  return checked_run(pool, logits, t, pull, chance, rest, nullptr, weight, sign, *log_prob, nullptr);
 }
 
 static ffi::Error bernoulli_flip_entropy(ffi::ThreadPool pool, Array logits, Parts t, Parts pull,
-                                         Parts slope, Array weight, Array sign,
-                                         ffi::Result<Array> log_prob, ffi::Result<Array> entropy) {
-  return checked_run(pool, logits, t, pull, &slope, weight, sign, *log_prob, &*entropy);
+                                         Parts chance, Parts rest, Parts slope, Array weight,
+                                         Array sign, ffi::Result<Array> log_prob,
+                                         ffi::Result<Array> entropy) {
+  return checked_run(pool, logits, t, pull, chance, rest, &slope, weight, sign, *log_prob, &*entropy);
 }
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(hnca_bernoulli_flip, bernoulli_flip,
                               ffi::Ffi::Bind().Ctx<ffi::ThreadPool>()
-                                  .Arg<Array>().Arg<Parts>().Arg<Parts>().Arg<Array>().Arg<Array>()
-                                  .Ret<Array>());
+                                  .Arg<Array>().Arg<Parts>().Arg<Parts>().Arg<Parts>().Arg<Parts>()
+                                  .Arg<Array>().Arg<Array>().Ret<Array>());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(hnca_bernoulli_flip_entropy, bernoulli_flip_entropy,
                               ffi::Ffi::Bind().Ctx<ffi::ThreadPool>()
-                                  .Arg<Array>().Arg<Parts>().Arg<Parts>().Arg<Parts>().Arg<Array>()
-                                  .Arg<Array>().Ret<Array>().Ret<Array>());
+                                  .Arg<Array>().Arg<Parts>().Arg<Parts>().Arg<Parts>().Arg<Parts>()
+                                  .Arg<Parts>().Arg<Array>().Arg<Array>().Ret<Array>().Ret<Array>());
 
 extern "C" const char* hnca_instructions() { return hnca::instructions().name; }
 extern "C" const char* hnca_source() { return HNCA_SOURCE; }  // hash of the file it was made from
@@ -211,13 +220,15 @@ constexpr int32_t SIGN_BIT = INT32_MIN;
 typedef float Floats __attribute__((vector_size(4 * LANES)));
 typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
 
-struct Beyond {  // a row with a weight beyond the tanh form's limit
-  int64_t row;
-  Floats weight;
+struct Columns {  // of a few rows of weights, those of the tanh form
+  int rows;
+  int64_t row[ROWS];
+  Floats half[ROWS], weight[ROWS], both[ROWS];  // T, w, w T
 };
 
-struct Columns {  // of a few rows of weights
-  Floats half[ROWS], weight[ROWS], both[ROWS];  // T, w, w T
+struct Beyond {  // a row with a weight beyond the tanh form's limit
+  int64_t row;
+  Floats weight, up, down;  // w, 2 A, 2 B
 };
 
 struct Sum {  // of one example
@@ -286,16 +297,16 @@ static inline void store(Floats vector, float* to, int64_t count) {
 
 // Multiplies the factors of some rows into the sums of NB examples at once.
 template <bool ENTROPY, int NB>
-static inline void multiply(const Flip& flip, const Columns& columns, int64_t row, int rows,
-                            int64_t example, int64_t first, Sum* sums) {
+static inline void multiply(const Flip& flip, const Columns& columns, int64_t example,
+                            int64_t first, Sum* sums) {
   Floats sign[NB], product[NB], linear[NB], numerator[NB];
   for (int b = 0; b < NB; b++)
     sign[b] = sums[b].sign, product[b] = sums[b].product, linear[b] = sums[b].linear;
-  for (int group = 0; group < rows; group += GROUP) {
+  for (int group = 0; group < columns.rows; group += GROUP) {
     for (int b = 0; b < NB; b++) numerator[b] = Floats{};
-    for (int o = group; o < std::min(group + GROUP, rows); o++) {
+    for (int o = group; o < std::min(group + GROUP, columns.rows); o++) {
       const Floats half = columns.half[o], weight = columns.weight[o];
-      const int64_t at = flip.at(example, row + o, first);
+      const int64_t at = flip.at(example, columns.row[o], first);
       const float *t = flip.t + at, *pull = flip.pull + at;
       for (int b = 0; b < NB; b++) {
         const Floats factor = t[b] * half + sign[b];
@@ -318,47 +329,73 @@ static inline void multiply(const Flip& flip, const Columns& columns, int64_t ro
 
 // The same for the rest of the examples, or the first NB of it.
 template <bool ENTROPY, int NB>
-static inline void multiply_rest(const Flip& flip, const Columns& columns, int64_t row, int rows,
-                                 int64_t example, int64_t first, int64_t rest, Sum* sums) {
-  if (rest >= NB) return multiply<ENTROPY, NB>(flip, columns, row, rows, example, first, sums);
-  if constexpr (NB > 1)
-    multiply_rest<ENTROPY, NB - 1>(flip, columns, row, rows, example, first, rest, sums);
+static inline void multiply_rest(const Flip& flip, const Columns& columns, int64_t example,
+                                 int64_t first, int64_t rest, Sum* sums) {
+  if (rest >= NB) return multiply<ENTROPY, NB>(flip, columns, example, first, sums);
+  if constexpr (NB > 1) multiply_rest<ENTROPY, NB - 1>(flip, columns, example, first, rest, sums);
 }
 
-// One row of weights, multiplied into the sums of all examples by the share form. With the logit
-// mirrored where s = -1, p and q trade places, and the factor is q + p e^w in both cases.
-template <bool ENTROPY>
-static void share_row(const Flip& flip, int64_t row, Floats weight, int64_t example,
-                      int64_t examples, Sum* sums) {
-  const Floats grown = exp(weight);
-  for (int64_t first = 0; first < examples; first += LANES) {
-    const int lanes = std::min<int64_t>(LANES, examples - first);
-    Floats logit{};
-    for (int k = 0; k < lanes; k++)
-      logit[k] = flip.logits[(example + first + k) * flip.outputs + row];
-    const float* pull = flip.pull + flip.at(example, row, first);
-    const Floats size = magnitude(logit), none{};
-    const Ints inside = size <= 87.f;  // beyond, e^-|l| is nothing
-    const Floats less = inside ? exp(inside ? none - size : none) : none;
-    const Floats large = 1.f / (1.f + less), small = less * large;
-    const Floats p = logit > 0.f ? large : small, q = logit > 0.f ? small : large;
-    for (int k = 0; k < lanes; k++) {
-      Sum& sum = sums[first + k];
-      const Ints up = sum.sign > 0.f;
-      const Floats chance = up ? none + p[k] : none + q[k], rest = up ? none + q[k] : none + p[k];
-      const Floats factor = rest + chance * grown;
-      sum.product *= factor;
-      set_exponent_aside(sum.product, sum.exponent);
-      sum.linear += pull[k] * weight;
-      if (ENTROPY) {  // twice z sigmoid(z) - l sigmoid(l), at z = l + w, of the mirrored l
-        const Floats slope = sum.sign * (logit[k] * p[k] * q[k]);
-        sum.moved += 2.f * (chance * weight * grown + slope * (grown - 1.f)) / factor;
+// sigmoid(x) and sigmoid(-x), each to rounding.
+static inline void sigmoids(Floats x, Floats& up, Floats& down) {
+  const Floats size = magnitude(x), none{};
+  const Ints inside = size <= 87.f;  // beyond, e^-|x| is nothing
+  const Floats less = inside ? exp(inside ? none - size : none) : none;
+  const Floats large = 1.f / (1.f + less), small = less * large;
+  up = x > 0.f ? large : small, down = x > 0.f ? small : large;
+}
+
+// `multiply` by the share form, with so many factors in a group.
+template <bool ENTROPY, int NB>
+static inline void multiply_shares(const Flip& flip, const Beyond* beyond, int rows, int group,
+                                   int64_t example, int64_t first, Sum* sums) {
+  Floats product[NB], linear[NB], moved[NB];
+  Ints is_up[NB];
+  for (int b = 0; b < NB; b++) {
+    product[b] = sums[b].product, linear[b] = sums[b].linear, moved[b] = Floats{};
+    is_up[b] = sums[b].sign > 0.f;
+  }
+  for (int start = 0; start < rows; start += group) {
+    for (int k = start; k < std::min(start + group, rows); k++) {
+      const Floats up = beyond[k].up, down = beyond[k].down, weight = beyond[k].weight;
+      const int64_t at = flip.at(example, beyond[k].row, first);
+      for (int b = 0; b < NB; b++) {
+        const Floats fires = flip.chance[at + b] * (is_up[b] ? up : down);
+        const Floats rests = flip.rest[at + b] * (is_up[b] ? down : up);
+        const Floats factor = fires + rests;
+        if (ENTROPY) {  // z tanh(z/2) - l tanh(l/2), at z = l + s w, times s
+          const Floats more = 0.5f * (up - down);
+          moved[b] += (weight * (fires - rests) + flip.slope[at + b] * more) / factor;
+        }
+        product[b] *= factor;
+        linear[b] += flip.pull[at + b] * weight;
       }
     }
+    for (int b = 0; b < NB; b++) set_exponent_aside(product[b], sums[b].exponent);
+  }
+  for (int b = 0; b < NB; b++) {
+    sums[b].product = product[b], sums[b].linear = linear[b];
+    if (ENTROPY) sums[b].moved += sums[b].sign * moved[b];
   }
 }
 
-// The same in log space: right at any size, and slow.
+// Rows of the share form, multiplied into the sums of all examples.
+template <bool ENTROPY>
+static void share_rows(const Flip& flip, const Beyond* beyond, int rows, int64_t example,
+                       int64_t examples, Sum* sums) {
+  constexpr int NB = 2;
+  float largest = TANH_LIMIT;  // a factor is e^-|w| at least
+  for (int k = 0; k < rows; k++)
+    for (int lane = 0; lane < LANES; lane++)
+      largest = std::max(largest, std::fabs(beyond[k].weight[lane]));
+  const int group = -LEAST / largest;
+  int64_t b = 0;
+  for (; b + NB <= examples; b += NB)
+    multiply_shares<ENTROPY, NB>(flip, beyond, rows, group, example, b, sums + b);
+  for (; b < examples; b++)
+    multiply_shares<ENTROPY, 1>(flip, beyond, rows, group, example, b, sums + b);
+}
+
+// One row in log space: right at any size, and slow.
 template <bool ENTROPY>
 static void plain_row(const Flip& flip, int64_t row, Floats weight, int64_t example,
                       int64_t examples, Sum* sums) {
@@ -375,33 +412,38 @@ static void plain_row(const Flip& flip, int64_t row, Floats weight, int64_t exam
 }
 
 struct Constants {  // of the columns, whatever the example
-  Floats inverse;  // product of 1 / cosh^2(w/2) = 1 - T^2 >= 0.07, of the tanh form's weights
-  Floats shared;   // sum of the share form's weights
+  Floats inverse;  // product of 1 / cosh^2(w/2) = 1 - T^2 = 4 A B
   Ints exponent;
 };
 
+// A row beyond the tanh form's limit, for the share form: false if it is beyond that one's too.
+static inline bool prepare_beyond(Beyond& row, Constants& constants) {
+  if (any_beyond(row.weight, SHARE_LIMIT)) return false;
+  sigmoids(row.weight, row.up, row.down);
+  row.up *= 2.f, row.down *= 2.f;
+  constants.inverse *= row.up * row.down;
+  set_exponent_aside(constants.inverse, constants.exponent);
+  return true;
+}
+
 // The weights of some rows, and what they add to the constants. Those beyond the tanh form's limit
-// become zero, which changes nothing, and are listed with their row: their number is returned.
+// are listed apart: their number is returned.
 static inline int prepare(const Flip& flip, int64_t row, int rows, int64_t column, int64_t width,
                           Columns& columns, Constants& constants, Beyond* beyond) {
-  int count = 0;
-  Floats largest{};
+  int count = 0, small = 0;
   for (int o = 0; o < rows; o++) {
-    columns.weight[o] = load(flip.weight + (row + o) * flip.inputs + column, width);
-    const Floats size = magnitude(columns.weight[o]);
-    largest = size <= largest ? largest : size;  // a NaN makes its columns NaN anyway
-  }
-  const bool all_small = !any_beyond(largest, TANH_LIMIT);
-  for (int o = 0; o < rows; o++) {
-    if (!all_small && any_beyond(columns.weight[o], TANH_LIMIT)) {
-      beyond[count++] = {row + o, columns.weight[o]};
-      columns.weight[o] = Floats{};
+    const Floats weight = load(flip.weight + (row + o) * flip.inputs + column, width);
+    if (any_beyond(weight, TANH_LIMIT)) {
+      beyond[count++] = {row + o, weight, Floats{}, Floats{}};
+      continue;
     }
-    const Floats half = tanh(columns.weight[o] * 0.5f);
-    columns.half[o] = half, columns.both[o] = columns.weight[o] * half;
-    constants.inverse *= 1.f - half * half;
-    if (o % GROUP == GROUP - 1) set_exponent_aside(constants.inverse, constants.exponent);
+    const Floats half = tanh(weight * 0.5f);
+    columns.row[small] = row + o, columns.weight[small] = weight;
+    columns.half[small] = half, columns.both[small] = weight * half;
+    constants.inverse *= 1.f - half * half;  // at least 0.07
+    if (++small % GROUP == 0) set_exponent_aside(constants.inverse, constants.exponent);
   }
+  columns.rows = small;
   set_exponent_aside(constants.inverse, constants.exponent);
   return count;
 }
@@ -416,30 +458,26 @@ static void stripe_of(const Flip& flip, int64_t column, int64_t example, int64_t
     sums[b] = {load(flip.sign + at, width), one, Floats{}, Floats{}, Floats{}, Ints{}};
   }
   Columns columns;
-  Constants constants{one, Floats{}, Ints{}};
+  Constants constants{one, Ints{}};
   Beyond beyond[ROWS];
   for (int64_t row = 0; row < flip.outputs; row += ROWS) {
     const int rows = std::min<int64_t>(ROWS, flip.outputs - row);
     const int count = prepare(flip, row, rows, column, width, columns, constants, beyond);
     for (int64_t b = 0; b < examples; b += NB)
-      multiply_rest<ENTROPY, NB>(flip, columns, row, rows, example, b, examples - b, sums + b);
+      multiply_rest<ENTROPY, NB>(flip, columns, example, b, examples - b, sums + b);
+    int shared = 0;
     for (int k = 0; k < count; k++) {
-      const Floats weight = beyond[k].weight;
-      if (any_beyond(weight, SHARE_LIMIT)) {
-        plain_row<ENTROPY>(flip, beyond[k].row, weight, example, examples, sums);
-      } else {
-        share_row<ENTROPY>(flip, beyond[k].row, weight, example, examples, sums);
-        constants.shared += weight;
-      }
+      if (prepare_beyond(beyond[k], constants)) beyond[shared++] = beyond[k];
+      else plain_row<ENTROPY>(flip, beyond[k].row, beyond[k].weight, example, examples, sums);
     }
+    share_rows<ENTROPY>(flip, beyond, shared, example, examples, sums);
   }
   const Floats log_cosh = log(constants.inverse, constants.exponent) * -0.5f;
   for (int64_t b = 0; b < examples; b++) {
     const Sum& sum = sums[b];
     const Floats change = log(sum.product, sum.exponent) + log_cosh;
     const int64_t at = (example + b) * flip.inputs + column;
-    const Floats softplus = change - 0.5f * constants.shared + sum.plain;
-    store(sum.sign * sum.linear - softplus, flip.log_prob + at, width);
+    store(sum.sign * sum.linear - (change + sum.plain), flip.log_prob + at, width);
     if (ENTROPY) store(change - 0.5f * sum.moved, flip.entropy + at, width);
   }
 }
