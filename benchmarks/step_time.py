@@ -128,13 +128,13 @@ def kernel_contenders(outputs: int, units: int, steps: int) -> dict[str, Run]:
     fired = jax.random.bernoulli(k2, 0.5, (BATCH, outputs)).astype(jnp.float32)
     weight = jax.random.uniform(k3, (outputs, units), minval=-0.3, maxval=0.3)
     sign = 1 - 2.0 * jax.random.bernoulli(k4, 0.5, (BATCH, units))
-    trained = jnp.where(jax.random.bernoulli(KEY, 1e-3, weight.shape), 6.0, weight)
+    trained = jnp.where(jax.random.bernoulli(KEY, 0.07, weight.shape), 8.0, weight)
     plain, entropy = {"with_entropy": False}, {"with_entropy": True}
     kernels = {
         "forward product": (lambda logits, fired, w, s: s @ w.T, weight),
         "table": (partial(fast_bernoulli_flip, **plain), weight),
         "table and entropy": (partial(fast_bernoulli_flip, **entropy), weight),
-        "table, some weights large": (partial(fast_bernoulli_flip, **plain), trained),
+        "table, 7% of weights large": (partial(fast_bernoulli_flip, **plain), trained),
         "textbook table": (partial(bernoulli_flip, **plain), weight),
         "textbook table and entropy": (partial(bernoulli_flip, **entropy), weight),
     }
