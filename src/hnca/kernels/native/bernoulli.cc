@@ -34,7 +34,7 @@ namespace hnca {
 
 constexpr float TANH_LIMIT = 4;    // on |w|, as in ../bernoulli.py
 constexpr float SHARE_LIMIT = 70;  // A is far above e^-87, the least c
-constexpr float LEAST = -80;  // log of what a product of factors may come to: e^-87 is normal
+constexpr float ROOM = 80;  // a product of factors may come to e^-80; below e^-87 it is not normal
 constexpr int GROUP = 16;  // factors of at least 1 - tanh(2) = 0.036: their product is normal
 constexpr int ROWS = 64;
 constexpr int EXAMPLES = 64;
@@ -177,7 +177,8 @@ static ffi::Error checked_run(ffi::ThreadPool& pool, const Array& logits, const 
     if (other && other->element_count() != size)
       return ffi::Error::InvalidArgument("parts differ in size");
   const hnca::Flip flip{logits.typed_data(), t.typed_data(), pull.typed_data(),
-                        chance.typed_data(), rest.typed_data(), slope ? slope->typed_data() : nullptr, weight.typed_data(),
+                        chance.typed_data(), rest.typed_data(),
+                        slope ? slope->typed_data() : nullptr, weight.typed_data(),
                         sign.typed_data(), log_prob.typed_data(),
                         entropy ? entropy->typed_data() : nullptr, sign.dimensions()[0],
                         weight.dimensions()[0], weight.dimensions()[1], examples};
@@ -335,15 +336,6 @@ static inline void multiply_rest(const Flip& flip, const Columns& columns, int64
   if constexpr (NB > 1) multiply_rest<ENTROPY, NB - 1>(flip, columns, example, first, rest, sums);
 }
 
-// sigmoid(x) and sigmoid(-x), each to rounding.
-static inline void sigmoids(Floats x, Floats& up, Floats& down) {
-  const Floats size = magnitude(x), none{};
-  const Ints inside = size <= 87.f;  // beyond, e^-|x| is nothing
-  const Floats less = inside ? exp(inside ? none - size : none) : none;
-  const Floats large = 1.f / (1.f + less), small = less * large;
-  up = x > 0.f ? large : small, down = x > 0.f ? small : large;
-}
-
 // `multiply` by the share form, with so many factors in a group.
 template <bool ENTROPY, int NB>
 static inline void multiply_shares(const Flip& flip, const Beyond* beyond, int rows, int group,
@@ -387,7 +379,7 @@ static void share_rows(const Flip& flip, const Beyond* beyond, int rows, int64_t
   for (int k = 0; k < rows; k++)
     for (int lane = 0; lane < LANES; lane++)
       largest = std::max(largest, std::fabs(beyond[k].weight[lane]));
-  const int group = -LEAST / largest;
+  const int group = ROOM / largest;
   int64_t b = 0;
   for (; b + NB <= examples; b += NB)
     multiply_shares<ENTROPY, NB>(flip, beyond, rows, group, example, b, sums + b);
@@ -419,8 +411,9 @@ struct Constants {  // of the columns, whatever the example
 // A row beyond the tanh form's limit, for the share form: false if it is beyond that one's too.
 static inline bool prepare_beyond(Beyond& row, Constants& constants) {
   if (any_beyond(row.weight, SHARE_LIMIT)) return false;
-  sigmoids(row.weight, row.up, row.down);
-  row.up *= 2.f, row.down *= 2.f;
+  const Floats less = exp(Floats{} - magnitude(row.weight));
+  const Floats large = 2.f / (1.f + less), small = less * large;
+  row.up = row.weight > 0.f ? large : small, row.down = row.weight > 0.f ? small : large;
   constants.inverse *= row.up * row.down;
   set_exponent_aside(constants.inverse, constants.exponent);
   return true;
