@@ -42,7 +42,7 @@ def collect(directories: Iterable[Path]) -> None:
         there.mkdir(parents=True, exist_ok=True)
         for name in FILES:
             text = (run / name).read_text()
-            (there / name).write_text(re.sub(r"(?<= )/[^ \"]*/", "", text))
+            (there / name).write_text(re.sub(r"(?<=[ \"])/[^ \"]*/", "", text))
     print(f"wrote {RUNS}")
 
 
