@@ -242,9 +242,9 @@ static inline Floats magnitude(Floats x) { return (Floats)((Ints)x & ~SIGN_BIT);
 // Whether a lane is beyond a limit; NaN is.
 static inline bool any_beyond(Floats x, float limit) {
   const Ints within = magnitude(x) <= limit;
-  bool all = true;
-  for (int k = 0; k < LANES; k++) all &= within[k] != 0;
-  return !all;
+  int32_t all = -1;
+  for (int k = 0; k < LANES; k++) all &= within[k];
+  return all == 0;
 }
 
 // x P(x^2) / Q(x^2), the ninth convergent of tanh's continued fraction x/(1 + x^2/(3 + ...)): all
