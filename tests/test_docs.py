@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -10,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+import hnca
 from hnca.lab.sweep import read_plan
 
 ROOT = Path(__file__).parent.parent
@@ -49,6 +51,24 @@ def test_plans_of_the_pages(tmp_path):
     plan.write_text(block)
     assert len(read_plan(str(plan)).experiments) == 12
     assert len(read_plan(str(ROOT / "examples" / "plan.toml")).experiments) == 6
+
+
+@pytest.mark.slow
+def test_code_that_needs_files_of_a_readers_own(tmp_path, monkeypatch):
+    """Blocks that the site does not run, where those files are. (We do not install pandas.)"""
+    for name in ("gates.py", "best_reporter.py"):
+        shutil.copy(ROOT / "examples" / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    in_training, with_pandas = code_blocks(DOCS / "reporters.md")
+    names: dict = {}
+    exec(in_training, names)
+    assert (tmp_path / "runs/gates/summary.json").exists()
+    compile(with_pandas, "reporters.md", "exec")
+    [own] = code_blocks(DOCS / "own_estimator.md")
+    names["MyEstimator"] = hnca.HNCA
+    exec(own, names)
+    assert isinstance(names["WithMine"]().make_estimator(), hnca.HNCA)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
