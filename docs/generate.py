@@ -241,9 +241,13 @@ def lab_reference() -> str:
 
 
 def _section(module: ModuleType, prefix: str, names: dict[str, object]) -> str:
-    about = (inspect.getdoc(module) or "").partition("\n\n")[0]
     entries = [_entry(f"{prefix}.{name}", value) for name, value in names.items()]
-    return "\n\n".join([f"## {module.__name__}", " ".join(about.split()), *entries]) + "\n"
+    return "\n\n".join([f"## {module.__name__}", _about(module), *entries]) + "\n"
+
+
+def _about(module: ModuleType) -> str:
+    """The first paragraph of what a module says of itself, as one line."""
+    return " ".join((inspect.getdoc(module) or "").partition("\n\n")[0].split())
 
 
 def _entry(name: str, value: object) -> str:
@@ -291,8 +295,7 @@ def refused() -> str:
     parts = []
     for file, found in groupby(refusals(SOURCE), lambda refusal: refusal.file):
         module = import_module(f"hnca.{file.removesuffix('.py').replace('/', '.')}")
-        first = " ".join((inspect.getdoc(module) or "").partition("\n\n")[0].split())
-        about = first.partition(". ")[0].rstrip(".")
+        about = _about(module).partition(". ")[0].rstrip(".")
         parts.append(f"### {about}\n\n`{file}`\n\n" + "\n".join(_refusal(r, advice) for r in found))
     return "\n\n".join(parts) + "\n"
 
