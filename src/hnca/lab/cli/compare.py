@@ -10,7 +10,7 @@ from ..experiments import EXPERIMENTS, AbstractExperiment, experiment_class
 from ..imported import is_named_class
 from ..settings import Flag
 from .train import OWN, first_sentence, preset_settings
-from .usage import menu, parse_given
+from .usage import menu, parse_given, read_run
 
 if TYPE_CHECKING:
     from ..training.evaluation import TrainedRun
@@ -100,10 +100,8 @@ def _made(kind: type[AbstractExperiment], settings: dict, options: CompareOption
 
 def _read(path: Path, options: CompareOptions) -> "TrainedRun":
     from ..training import RunDirectory
-    from ..training.evaluation import read_trained
 
-    kind = None if options.task is None else experiment_class(options.task)
-    return read_trained(RunDirectory(path), kind, options.data_dir)
+    return read_run(RunDirectory(path), options.task, options.data_dir)
 
 
 def _title(subject: "TrainedRun") -> str:

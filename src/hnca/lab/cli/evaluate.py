@@ -7,7 +7,7 @@ from typing import Annotated
 from ..errors import UsageError, UserError
 from ..settings import Flag
 from ..words import counted
-from .usage import parse
+from .usage import parse, read_run
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,14 @@ def main(arguments: list[str]) -> None:
         raise UsageError(f"--samples must be 1 or more, not {asked.samples}")
     from rich.progress import track
 
-    from ..experiments import experiment_class
     from ..files import write_json
     from ..training import RunDirectory, keep_compiled
-    from ..training.evaluation import evaluate, read_trained
+    from ..training.evaluation import evaluate
 
     keep_compiled()
     directory = RunDirectory(asked.run)
-    kind = None if asked.task is None else experiment_class(asked.task)
     directory.read_summary()  # what cannot be read is refused now, not after the work
-    trained = read_trained(directory, kind, asked.data_dir)
+    trained = read_run(directory, asked.task, asked.data_dir)
     experiment = replace(trained.experiment, seed=asked.seed)
     sampled = "eval_samples" in {field.name for field in fields(experiment)}
     if asked.samples is not None:

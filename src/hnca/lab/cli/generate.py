@@ -7,7 +7,7 @@ from typing import Annotated
 from ..errors import UserError
 from ..settings import Flag
 from ..words import counted
-from .usage import parse
+from .usage import parse, read_run
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,14 @@ class Generate:
 def main(arguments: list[str]) -> None:
     """Draws the picture."""
     asked = parse(Generate, "hnca generate", arguments)
-    from ..experiments import AbstractVAE, Images, experiment_class
+    from ..experiments import AbstractVAE, Images
     from ..files import check_picture
     from ..training import RunDirectory, keep_compiled
-    from ..training.evaluation import read_trained
     from ..training.generation import draw_generated
 
     check_picture(asked.out)
     keep_compiled()
-    kind = None if asked.task is None else experiment_class(asked.task)
-    trained = read_trained(RunDirectory(asked.run), kind, asked.data_dir)
+    trained = read_run(RunDirectory(asked.run), asked.task, asked.data_dir)
     if not (isinstance(trained.experiment, AbstractVAE) and isinstance(trained.data, Images)):
         raise UserError(f"{asked.run} is a {trained.experiment.title}: only a vae can generate")
     after = f"after {counted(trained.epoch, 'epoch')}"

@@ -1,4 +1,5 @@
-"""What is common to all commands: menus, flags made from dataclasses, and errors in one line."""
+"""What is common to all commands: menus, flags made from dataclasses, errors in one line, and runs
+that are read again."""
 
 import argparse
 import inspect
@@ -11,12 +12,24 @@ from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import UsageError, UserError
 from ..settings import Setting, from_text, kind_of, settings_of
 
+if TYPE_CHECKING:
+    from ..training import RunDirectory
+    from ..training.evaluation import TrainedRun
+
 Presets = Mapping[str, Mapping[str, Any]]  # settings that are other defaults, by the preset's name
+
+
+def read_run(directory: "RunDirectory", task: str | None, data_dir: Path | None) -> "TrainedRun":
+    """A trained run, by the experiment that --task names if it is one of the user's own."""
+    from ..experiments import experiment_class
+    from ..training import read_trained
+
+    return read_trained(directory, None if task is None else experiment_class(task), data_dir)
 
 
 def program() -> str:
