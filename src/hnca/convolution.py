@@ -23,8 +23,9 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.experimental.xla_metadata import set_xla_metadata
 from jaxtyping import Array, Float, Num, PRNGKeyArray
+
+from .kernels import settled
 
 NEVER = -1e30  # logit of an output beyond the border: it never fires, whatever is added
 
@@ -51,28 +52,10 @@ class Axis(NamedTuple):
         return self.before, whole - self.before - self.fine, 0
 
 
-def settled(array: Float[Array, "..."]) -> Float[Array, "..."]:
-    """The array as something that is computed once, and its gradient too. Else XLA for CPUs does
-    the walk from place to place again in each fusion that reads it, and all that follows in there
-    number by number instead of by vectors. There an optimisation barrier is gone before fusions
-    are made; a call that must not be inlined stays."""
-    return jax.lax.platform_dependent(array, cpu=_called, default=lambda array: array)
-
-
 def flat(pictures: Float[Array, "..."], shape: tuple[int, ...]) -> Float[Array, "..."]:
     """The same numbers in another shape, settled in both: what made the pictures walks through
     them place by place, and what follows through long rows."""
     return settled(settled(pictures).reshape(shape))
-
-
-def _called(array: Float[Array, "..."]) -> Float[Array, "..."]:
-    with set_xla_metadata(inlineable="false"):
-        return _same(array)
-
-
-@jax.jit
-def _same(array: Float[Array, "..."]) -> Float[Array, "..."]:
-    return jax.lax.optimization_barrier(array)  # a call of nothing at all would be left out
 
 
 def windows(

@@ -6,7 +6,8 @@ through XLA's foreign function interface. `HNCA_NATIVE=0` switches it off.
 
 import ctypes
 import os
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,8 @@ import jax.numpy as jnp
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import Array, Float
+
+from ..settled import settled
 
 SOURCE = Path(__file__).with_name("bernoulli.cc")
 LIBRARY = SOURCE.with_name("libhnca.kernel")
@@ -72,45 +75,48 @@ def bernoulli_flip(
 ) -> list[Float[Array, "B I"]]:
     """As `kernels.bernoulli_flip`; `fired` is NaN where a logit is. The transcendental functions of
     the weights are taken in there, those of the logits here."""
-    chance, rest = jax.nn.sigmoid(logits), jax.nn.sigmoid(-logits)
-    columns = [logits, jnp.tanh(logits / 2), fired - 0.5, chance, rest]
-    if with_entropy:
-        columns.append(logits * (4 * chance * rest))
-    return _call(columns, weight, sign)
+    return _flip(with_entropy)(logits, fired - 0.5, weight, sign)
 
 
-@jax.custom_batching.custom_vmap
-def _call(columns: list[Array], weight: Array, sign: Array) -> list[Array]:
-    return _partitioned(*columns, weight, sign)
+@cache
+def _flip(with_entropy: bool) -> Callable[..., list[Array]]:
+    """The call, for several side by side and for batches that are spread over devices."""
+    spread = custom_partitioning(partial(_in_one_place, with_entropy))
+    spread.def_partition(_partition, sharding_rule=_sharding_rule)
+    flip = jax.custom_batching.custom_vmap(spread)
+    flip.def_vmap(partial(_side_by_side, flip))
+    return flip
 
 
-@_call.def_vmap
-def _call_side_by_side(size, batched, columns, weight, sign):
+def _side_by_side(flip, size, batched, logits, pull, weight, sign):
     """More examples are a larger batch; other weights are one call after another, each of which
     has all threads to itself."""
-    batched_columns, batched_weight, batched_sign = batched
     whole = lambda array, is_batched: (
         array if is_batched else jnp.broadcast_to(array[None], (size, *array.shape))
     )
-    columns = [whole(*pair) for pair in zip(columns, batched_columns, strict=True)]
-    sign = whole(sign, batched_sign)
-    if batched_weight:
-        tables = jax.lax.map(lambda arrays: _call(*arrays), (columns, weight, sign))
+    of_logits, of_pull, of_weight, of_sign = batched
+    logits, pull, sign = whole(logits, of_logits), whole(pull, of_pull), whole(sign, of_sign)
+    if of_weight:
+        tables = jax.lax.map(lambda arrays: flip(*arrays), (logits, pull, weight, sign))
     else:
         flat = lambda array: array.reshape(-1, array.shape[-1])
-        tables = _call([flat(array) for array in columns], weight, flat(sign))
+        tables = flip(flat(logits), flat(pull), weight, flat(sign))
         tables = [table.reshape(sign.shape) for table in tables]
     return tables, [True] * len(tables)
 
 
-@custom_partitioning
-def _partitioned(*arrays: Array) -> list[Array]:
-    """Of a batch that is spread over devices, each does its part. In the call, the examples that a
-    row of weights meets lie side by side."""
-    logits, *columns, weight, sign = arrays
-    tables = [jax.ShapeDtypeStruct(sign.shape, sign.dtype)] * (len(columns) - 3)
-    call = jax.ffi.ffi_call(TARGETS[len(tables) - 1], tables)
-    return list(call(logits, *map(_in_parts, columns), weight, sign))
+def _in_one_place(with_entropy: bool, logits, pull, weight, sign) -> list[Array]:
+    """In the call, the examples that a row of weights meets lie side by side. The axes are
+    exchanged first: XLA would take the functions of the logits number by number in a loop that
+    exchanges axes, and by vectors in one that does not."""
+    l, pull = settled(_in_parts(logits)), _in_parts(pull)
+    chance, rest = jax.nn.sigmoid(l), jax.nn.sigmoid(-l)
+    columns = [jnp.tanh(l / 2), pull, chance, rest]
+    if with_entropy:
+        columns.append(l * (4 * chance * rest))
+    tables = [jax.ShapeDtypeStruct(sign.shape, sign.dtype)] * (1 + with_entropy)
+    call = jax.ffi.ffi_call(TARGETS[with_entropy], tables)
+    return list(call(logits, *columns, weight, sign))
 
 
 def _in_parts(column: Float[Array, "B O"]) -> Float[Array, "P O E"]:
@@ -124,14 +130,11 @@ def _in_parts(column: Float[Array, "B O"]) -> Float[Array, "P O E"]:
 def _partition(mesh, arrays, tables):
     """By examples, as the results are; weights are needed whole."""
     examples = NamedSharding(mesh, PartitionSpec(tables[0].sharding.spec[0], None))
-    *columns, _, _ = arrays
-    shardings = (*[examples] * len(columns), NamedSharding(mesh, PartitionSpec()), examples)
-    return mesh, _partitioned.fun, [examples] * len(tables), shardings
+    whole = NamedSharding(mesh, PartitionSpec())
+    call = partial(_in_one_place, len(tables) > 1)
+    return mesh, call, [examples] * len(tables), (examples, examples, whole, examples)
 
 
 def _sharding_rule(mesh, arrays, tables):
-    columns, results = ", ".join(["b o"] * (len(arrays) - 2)), ", ".join(["b i"] * len(tables))
-    return f"{columns}, o i, b i -> {results}", {"need_replication_factors": ("o", "i")}
-
-
-_partitioned.def_partition(_partition, sharding_rule=_sharding_rule)
+    results = ", ".join(["b i"] * len(tables))
+    return f"b o, b o, o i, b i -> {results}", {"need_replication_factors": ("o", "i")}
