@@ -109,11 +109,11 @@ def _in_one_place(with_entropy: bool, logits, pull, weight, sign) -> list[Array]
     """In the call, the examples that a row of weights meets lie side by side. The axes are
     exchanged first: XLA would take the functions of the logits number by number in a loop that
     exchanges axes, and by vectors in one that does not."""
-    l, pull = settled(_in_parts(logits)), _in_parts(pull)
-    chance, rest = jax.nn.sigmoid(l), jax.nn.sigmoid(-l)
-    columns = [jnp.tanh(l / 2), pull, chance, rest]
+    beside = settled(_in_parts(logits))
+    chance, rest = jax.nn.sigmoid(beside), jax.nn.sigmoid(-beside)
+    columns = [jnp.tanh(beside / 2), _in_parts(pull), chance, rest]
     if with_entropy:
-        columns.append(l * (4 * chance * rest))
+        columns.append(beside * (4 * chance * rest))
     tables = [jax.ShapeDtypeStruct(sign.shape, sign.dtype)] * (1 + with_entropy)
     call = jax.ffi.ffi_call(TARGETS[with_entropy], tables)
     return list(call(logits, *columns, weight, sign))
