@@ -765,9 +765,9 @@ def test_signals_are_the_main_threads_business():
 
 
 def test_cores_are_shared_out():
-    assert shared_out([2, 5]) == [2, 5]
-    assert shared_out([2, 5], 1) == [2]
-    assert shared_out([2, 5], 3) == [2, 5, 2]
+    assert shared_out([2, 5]) == [[2], [5]]
+    assert shared_out([2, 5], 3) == [[2], [5], [2]]
+    assert shared_out([2, 5], 1) == [[2, 5]]  # two such sweeps must not choose the same core
 
 
 def core_and_pid(pause):

@@ -63,8 +63,8 @@ class AbstractEngine(ABC):
 
 
 class LocalEngine(AbstractEngine):
-    """Processes on this machine, each bound to a core of its own, so that they do not fight: XLA
-    has as many threads as its process has cores.
+    """Processes on this machine, each with one thread, and each bound to a core of its own if they
+    need all cores.
 
     The processes are joblib's: each worker is an executor of loky, with one process. Loky starts it
     like `spawn`, a new interpreter that inherits neither threads nor locks, and does not import the
@@ -78,7 +78,7 @@ class LocalEngine(AbstractEngine):
     def __init__(self, workers: int | None = None, address: str | None = None):
         if address is not None:
             raise UserError(f"the local engine has no address, such as {address}")
-        self._lanes = [_Lane(core) for core in shared_out(available_cores(), workers)]
+        self._lanes = [_Lane(cores) for cores in shared_out(available_cores(), workers)]
 
     @property
     def workers(self) -> int:
@@ -96,8 +96,8 @@ class LocalEngine(AbstractEngine):
 class _Lane:
     """A process for one call after the other, and another one when it has died."""
 
-    def __init__(self, core: int):
-        self._core = core
+    def __init__(self, cores: list[int]):
+        self._cores = cores
         self._executor: Any = None
         self._latest: Future | None = None
 
@@ -118,7 +118,7 @@ class _Lane:
 
         # Loky replaces a process that has grown by 300 MB, as one does by many programs.
         warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
-        return ProcessPoolExecutor(1, initializer=_settle, initargs=(self._core, os.getpid()))
+        return ProcessPoolExecutor(1, initializer=_settle, initargs=(self._cores, os.getpid()))
 
     def close(self, at_once: bool) -> None:
         if self._executor is not None:
@@ -224,20 +224,23 @@ def available_cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
-def shared_out(cores: list[int], workers: int | None = None) -> list[int]:
-    """The core of each worker. The paper's networks are small: a core is meant to serve another run
+def shared_out(cores: list[int], workers: int | None = None) -> list[list[int]]:
+    """The cores of each worker. The paper's networks are small: a core is meant to serve another run
     rather than the same one. So there are as many workers as cores by default; of more than that,
-    some share a core."""
+    some share a core. Fewer may go to any core: another sweep beside this one has fewer, too, and
+    would choose the same ones."""
     if workers is None:
         workers = len(cores)
-    return [cores[number % len(cores)] for number in range(workers)]
+    if workers < len(cores):
+        return [cores] * workers
+    return [[cores[number % len(cores)]] for number in range(workers)]
 
 
-def _settle(core: int, parent: int) -> None:
-    """Keeps this process on a core, where the system can do that, and ends it with its parent: one
-    that was killed cannot tell its workers. What they have saved stays."""
+def _settle(cores: list[int], parent: int) -> None:
+    """Keeps this process on its cores, where the system can do that, and ends it with its parent:
+    one that was killed cannot tell its workers. What they have saved stays."""
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, [core])
+        os.sched_setaffinity(0, cores)
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -148,7 +148,7 @@ def _nobody(line: str) -> None:
 
 
 def _prepare() -> None:
-    """One core for a process that nobody has bound to some, before JAX starts its threads; and
-    programs that another worker has compiled are not compiled again."""
+    """One thread, before JAX starts as many as there are cores; and programs that another worker
+    has compiled are not compiled again."""
     os.environ.setdefault("PJRT_NPROC", "1")
     keep_compiled()
