@@ -93,13 +93,15 @@ def test_advice_is_about_refusals():
     assert stale == []
 
 
-def test_what_lies_beyond():
+@pytest.mark.parametrize("name", ["beyond", "full"])
+def test_results_are_those_of_committed_runs(name, monkeypatch):
     """The plans can be read, and the tables are those of the committed metrics."""
-    for plan in (ROOT / "docs/results/beyond").glob("*.toml"):
+    monkeypatch.syspath_prepend(RESULTS)
+    for plan in (RESULTS / name).glob("*.toml"):
         assert read_plan(str(plan)).experiments
-    script = runpy.run_path(str(ROOT / "docs/results/beyond.py"))
-    page = (ROOT / "docs/results/beyond.md").read_text()
-    assert script["with_tables"](page) == page
+    script = runpy.run_path(str(RESULTS / f"{name}.py"))
+    page = script["PAGE"].read_text()
+    assert with_parts(page, script["tables"]()) == page
 
 
 def test_notation_names_what_exists():

@@ -11,10 +11,11 @@
 """
 
 import argparse
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+from committed import collect, in_markdown, write_page
 
 from hnca.lab.experiments import VAE
 from hnca.lab.report.paper import published_bounds
@@ -24,26 +25,11 @@ from hnca.lab.sweep.plans import read_plan
 
 HERE = Path(__file__).parent
 PAGE, PLANS = HERE / "beyond.md", HERE / "beyond"
-RUNS = PLANS / "runs"  # by plan and name: what was measured, without checkpoints
-FILES = ("config.json", "metrics.jsonl", "summary.json")
+RUNS = PLANS / "runs"  # by plan and name
 PRUNE = "beyond-prune"  # the plan of the first stage
 KEPT = 1  # learning rates of each method after pruning: a second one is three more hours
 
 Cell = Callable[[RunRecord], Any]
-
-
-def collect(directories: Iterable[Path]) -> None:
-    """Copies what finished runs have measured to where it is committed. Their commands keep the
-    names of files, and not where they were on this machine."""
-    for run in find_runs(list(directories)):
-        if not (run / "summary.json").exists():
-            continue
-        there = RUNS / run.parent.name / run.name
-        there.mkdir(parents=True, exist_ok=True)
-        for name in FILES:
-            text = (run / name).read_text()
-            (there / name).write_text(re.sub(r"(?<=[ \"])/[^ \"]*/", "", text))
-    print(f"wrote {RUNS}")
 
 
 def finished(plan: str) -> list[RunRecord]:
@@ -154,13 +140,6 @@ TABLES = {  # the columns of each plan's table
 }
 
 
-def in_markdown(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
-    """A table."""
-    head = list(head)
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
-
-
 def table(plan: str) -> str:
     """The finished runs of a plan, a row each; of the first stage, a row for each method."""
     runs = finished(plan)
@@ -189,31 +168,24 @@ def rates_table(runs: Iterable[RunRecord]) -> str:
     return in_markdown(["layers", "method", *rates, "active units at the best"], rows)
 
 
-def with_tables(page: str) -> str:
-    """The page, with what is between its marks made anew."""
-    for plan in (PRUNE, *TABLES):
-        begin, end = f"<!-- {plan} -->", f"<!-- end of {plan} -->"
-        if not (begin in page and end in page):
-            raise SystemExit(f"{PAGE} has no place for the table of {plan}: {begin} ... {end}")
-        before, _, rest = page.partition(begin)
-        _, _, after = rest.partition(end)
-        page = f"{before}{begin}\n{table(plan)}\n{end}{after}"
-    return page
+def tables() -> dict[str, str]:
+    """What the page has, by the names of its marks."""
+    return {plan: table(plan) for plan in (PRUNE, *TABLES)}
 
 
 def main() -> None:
     """Does one of the three."""
     parser = argparse.ArgumentParser(description="The tables of docs/results/beyond.md.")
     parser.add_argument("what", choices=["collect", "plan", "tables"])
-    parser.add_argument("runs", nargs="*", type=Path, help="directories of runs, to collect")
+    parser.add_argument("runs", nargs="*", type=Path, help="directories of plans, to collect")
     arguments = parser.parse_args()
     if arguments.what == "collect":
-        collect(arguments.runs)
+        for directory in arguments.runs:
+            collect(directory, RUNS / directory.name)
     elif arguments.what == "plan":
         plan()
     else:
-        PAGE.write_text(with_tables(PAGE.read_text()))
-        print(f"wrote {PAGE}")
+        write_page(PAGE, tables())
 
 
 if __name__ == "__main__":

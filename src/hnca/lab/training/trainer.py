@@ -18,6 +18,7 @@ from .programs import Metrics, Program, TrainState, epoch_function
 
 ACTIVE = 0.01  # the least variance of an active unit's value
 TEST_BATCH = 500  # rows at a time: bounds the memory of a test
+CACHED_BATCH = 50  # on a CPU, whose caches have no room for more
 
 
 class Keys(NamedTuple):
@@ -147,4 +148,5 @@ def measured_rows(
 ) -> dict[str, Float[Array, " N"]]:
     """The experiment's test of each row, with a key of its own, some at a time."""
     one = lambda entry: experiment.test(graph, *entry)
-    return jax.lax.map(one, (rows, keys), batch_size=TEST_BATCH)
+    at_once = CACHED_BATCH if jax.default_backend() == "cpu" else TEST_BATCH
+    return jax.lax.map(one, (rows, keys), batch_size=at_once)
