@@ -1,8 +1,8 @@
 """Makes the part of docs/results/README.md on runs of full length, from what is committed of them.
 
-    hnca sweep docs/results/full/full.toml      # days of one core; the same command goes on
-    python docs/results/full.py collect runs/full
-    python docs/results/full.py page            # the tables and figures of `hnca report`
+hnca sweep docs/results/full/full.toml      # days of one core; the same command goes on
+python docs/results/full.py collect runs/full
+python docs/results/full.py page            # the tables and figures of `hnca report`
 """
 
 import argparse
@@ -22,7 +22,7 @@ from hnca.lab.sweep.plans import read_plan, runs_of
 HERE = Path(__file__).parent
 PAGE, PLAN, RUNS = HERE / "README.md", HERE / "full" / "full.toml", HERE / "full" / "runs"
 FIGURES = ("vae-mnist", "bandit-mnist", "conv-bandit-mnist", "vae-ablation-mnist")
-BOUNDS = ("layers", "method", "seeds", "ours", "paper", "difference", "do they agree?", "s/epoch")
+BOUNDS = ("layers", "method", "seeds", "ours", "paper", "difference", "do they agree?")
 BANDITS = ("layers", "method", "seeds", "training accuracy", "test accuracy", "ln variance")
 
 
@@ -59,10 +59,8 @@ def missing_runs() -> str:
     wanted = runs_of(plan.experiments, usual=plan.usual)
     missing = Counter(run.experiment.title for run in wanted if run.name not in there)
     words = ", ".join(f"`{title}` ({count})" for title, count in missing.items()) or "none"
-    return (
-        f"{len(wanted) - missing.total()} of the {len(wanted)} runs of the plan are there. Missing, "
-        f"with the number of seeds: {words}."
-    )
+    there_are = f"{len(wanted) - missing.total()} of the {len(wanted)} runs of the plan are there."
+    return f"{there_are} Missing, with the number of seeds: {words}."
 
 
 def write_figures() -> None:

@@ -225,10 +225,10 @@ def available_cores() -> list[int]:
 
 
 def shared_out(cores: list[int], workers: int | None = None) -> list[list[int]]:
-    """The cores of each worker. The paper's networks are small: a core is meant to serve another run
-    rather than the same one. So there are as many workers as cores by default; of more than that,
-    some share a core. Fewer may go to any core: another sweep beside this one has fewer, too, and
-    would choose the same ones."""
+    """The cores of each worker. The paper's networks are small: a core is meant to serve another
+    run rather than the same one. So there are as many workers as cores by default; of more than
+    that, some share a core. Fewer may go to any core: another sweep on this machine has fewer, too,
+    and would choose the same ones."""
     if workers is None:
         workers = len(cores)
     if workers < len(cores):
