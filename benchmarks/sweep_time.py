@@ -3,7 +3,7 @@
     make bench
 
 Both sweeps are what `hnca sweep --workers N` does, started as such: in both, each worker is a
-process bound to one core. Programs are compiled, and kept, before either; the sweeps alternate.
+process with one thread. Programs are compiled, and kept, before either; the sweeps alternate.
 """
 
 import argparse
@@ -49,10 +49,10 @@ def main() -> None:
         for _ in range(arguments.rounds):
             for workers, times in ((1, one), (2, two)):
                 times.append(sweep(Path(directory), workers, arguments.epochs, arguments.runs))
-                print(f"{workers} worker(s), bound to a core each: {times[-1]:.1f} s", flush=True)
+                print(f"{workers} worker(s), of one thread each: {times[-1]:.1f} s", flush=True)
     ratio = median(mine / other for mine, other in zip(two, one, strict=True))
     print(f"{arguments.runs} equal runs: two workers take {ratio:.2f} of the time of one", end=", ")
-    print(f"each worker on one core (at most {BAR})")
+    print(f"each worker in one thread (at most {BAR})")
     raise SystemExit(0 if ratio <= BAR else 1)
 
 

@@ -20,7 +20,7 @@ RESULTS = DOCS / "results"
 sys.path[:0] = [str(DOCS), str(RESULTS)]
 
 import notebooks  # noqa: E402
-from committed import with_parts  # noqa: E402
+from committed import collect, with_parts  # noqa: E402
 from refusals import refusals  # noqa: E402
 
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("*/README.md")])
@@ -101,6 +101,22 @@ def test_results_are_those_of_committed_runs(name):
     script = runpy.run_path(str(RESULTS / f"{name}.py"))
     page = script["PAGE"].read_text()
     assert with_parts(page, script["tables"]()) == page
+
+
+def test_what_is_committed_of_runs(tmp_path):
+    """Finished ones, without what is of this machine."""
+    for name in ("done", "begun"):
+        (tmp_path / "plan" / name).mkdir(parents=True)
+        record = '{"command": "hnca sweep /home/me/plan.toml --out /tmp/x/plan"}'
+        (tmp_path / "plan" / name / "config.json").write_text(record)
+        (tmp_path / "plan" / name / "metrics.jsonl").write_text("{}")
+    (tmp_path / "plan" / "done" / "summary.json").write_text("{}")
+    with pytest.raises(SystemExit, match="must be a plan's"):
+        collect([tmp_path / "plan"], {"other": tmp_path})
+    collect([tmp_path / "plan"], {"plan": tmp_path / "there"})
+    (kept,) = (tmp_path / "there").iterdir()
+    assert kept.name == "done"
+    assert "hnca sweep plan.toml --out plan" in (kept / "config.json").read_text()
 
 
 def test_plans_of_results_can_be_read():

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -47,6 +48,16 @@ def both_forms(arrays, with_entropy):
 def test_it_is_in_use_where_there_is_a_compiler():
     """If it did not compile, its other tests would be passed over."""
     assert native.kernel().is_native or os.environ.get("HNCA_NATIVE") == "0", native.kernel().why
+
+
+@needs_native
+@pytest.mark.parametrize("with_entropy", [False, True])
+def test_functions_of_logits_are_taken_by_vectors(with_entropy):
+    """Axes are exchanged twice, of the logits and of what fired: not in the functions' loops."""
+    arrays = arguments(130, 40, 30, 1.0)
+    flip = jax.jit(lambda *arrays: bernoulli._native_flip(with_entropy, *arrays))
+    compiled = flip.lower(*arrays).compile().as_text()
+    assert len(re.findall(r"= f32\S* transpose\(", compiled)) == 2
 
 
 @needs_native

@@ -14,6 +14,7 @@ import optax
 import pytest
 
 import hnca
+from enumeration import assert_trees_close
 from hnca.lab.data import Dataset
 from hnca.lab.errors import UserError
 from hnca.lab.experiments import VAE, Bandit, ConvBandit, binarise, experiment_from, task_of
@@ -64,6 +65,15 @@ def run(path, experiment=TINY, reporter=None):
 
 def trainer(experiment=TINY, data=DATA):
     return Trainer(experiment, experiment.images(data))
+
+
+@pytest.mark.parametrize("at_once", [3, 7])
+def test_a_test_does_not_depend_on_how_many_rows_are_taken_at_a_time(at_once, monkeypatch):
+    """Each has a key of its own; that they are no multiple is no matter."""
+    tested = lambda: trainer().test([trainer().start().graph], [0], 1)[0]
+    usual = tested()
+    monkeypatch.setattr("hnca.lab.training.trainer.CACHED_BATCH", at_once)
+    assert_trees_close(tested(), usual, rtol=1e-6)
 
 
 def outcome(path):

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from hnca.lab import cores
 from hnca.lab.cli import main
 from hnca.lab.cli.sweep_table import EventTable
 from hnca.lab.errors import UserError
@@ -37,7 +38,6 @@ from hnca.lab.sweep import (
     run_status,
     runs_of,
 )
-from hnca.lab.sweep.engines import shared_out
 from hnca.lab.sweep.status import program_of
 from hnca.lab.sweep.worker import Measurement, Order, Outcome, work
 from hnca.lab.training import RunDirectory, train
@@ -764,10 +764,11 @@ def test_signals_are_the_main_threads_business():
 # Real workers
 
 
-def test_cores_are_shared_out():
-    assert shared_out([2, 5]) == [[2], [5]]
-    assert shared_out([2, 5], 3) == [[2], [5], [2]]
-    assert shared_out([2, 5], 1) == [[2, 5]]  # two such sweeps must not choose the same core
+@pytest.mark.parametrize(("told", "count"), [("1", 1), ("99", 3), ("0", 3), ("many", 3), ("", 3)])
+def test_cores_that_compute(told, count, monkeypatch):
+    monkeypatch.setattr(cores, "usable_cores", lambda: 3)
+    monkeypatch.setenv("PJRT_NPROC", told)
+    assert cores.computing_cores() == count
 
 
 def core_and_pid(pause):
@@ -776,13 +777,13 @@ def core_and_pid(pause):
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system binds no processes")
-def test_local_workers_have_a_core_each_and_are_replaced():
+def test_local_workers_are_bound_to_no_core_and_are_replaced():
     engine = make_engine("local", workers=2)
     try:
-        cores = sorted(os.sched_getaffinity(0))
         calls = [engine.submit(core_and_pid, 0.1) for _ in range(2)]
-        (first, pid, *deaf), (second, _, *also_deaf) = (call.result() for call in calls)
-        assert (first, second) == ({cores[0]}, {cores[1 % len(cores)]})
+        (first, pid, *deaf), (second, other, *also_deaf) = (call.result() for call in calls)
+        assert first == second == os.sched_getaffinity(0)  # two sweeps must not choose the same
+        assert pid != other
         assert deaf == also_deaf == [{signal.SIGINT}]  # a terminal's Ctrl-C is for the sweep
         dying = engine.submit(os.kill, pid, signal.SIGKILL)
         assert dying.exception() is not None
@@ -860,3 +861,5 @@ def test_interrupted_a_sweep_goes_on(tmp_path, plan, environment, cached, capfd)
     assert sweep(*command[4:], "--epochs", str(done + 1)) == 0
     assert "1 of 1 run done" in capfd.readouterr().out
     assert began() == done + 1
+    (config,) = out.glob("*/config.json")
+    assert json.loads(config.read_text())["machine"].endswith(", 1 core")

@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from committed import collect, in_markdown, write_page
+from committed import collect, in_markdown, read_committed, write_page
 
 from hnca.lab.experiments import VAE
 from hnca.lab.report.paper import published_bounds
-from hnca.lab.report.reading import find_runs, read_runs
 from hnca.lab.report.record import RunRecord
 from hnca.lab.sweep.plans import read_plan
 
@@ -34,8 +33,7 @@ Cell = Callable[[RunRecord], Any]
 
 def finished(plan: str) -> list[RunRecord]:
     """The committed runs of a plan that are complete, by depth and method."""
-    directory = RUNS / plan
-    found = read_runs(find_runs([directory])).runs if directory.exists() else []
+    found = read_committed(RUNS / plan).runs
     order = lambda run: (run.layers or 0, run.method, *map(str, run.settings.values()), run.seed)
     return sorted((run for run in found if run.complete), key=order)
 
@@ -180,8 +178,7 @@ def main() -> None:
     parser.add_argument("runs", nargs="*", type=Path, help="directories of plans, to collect")
     arguments = parser.parse_args()
     if arguments.what == "collect":
-        for directory in arguments.runs:
-            collect(directory, RUNS / directory.name)
+        collect(arguments.runs, {plan: RUNS / plan for plan in (PRUNE, *TABLES)})
     elif arguments.what == "plan":
         plan()
     else:

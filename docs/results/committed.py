@@ -5,22 +5,34 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hnca.lab.report.reading import find_runs
+from hnca.lab.report.reading import Collection, find_runs, read_runs
 
 FILES = ("config.json", "metrics.jsonl", "summary.json")  # what was measured, without checkpoints
 
 
-def collect(directory: Path, there: Path) -> None:
-    """Copies what the finished runs of a directory have measured to where it is committed. Their
-    commands keep the names of files, and not where they were on this machine."""
-    for run in find_runs([directory]):
-        if not (run / "summary.json").exists():
-            continue
-        (there / run.name).mkdir(parents=True, exist_ok=True)
-        for name in FILES:
-            text = (run / name).read_text()
-            (there / run.name / name).write_text(re.sub(r"(?<=[ \"])/[^ \"]*/", "", text))
-    print(f"wrote {there}")
+def collect(directories: Iterable[Path], places: Mapping[str, Path]) -> None:
+    """Copies what finished runs have measured to where it is committed. `directories` have the
+    names of their plans, as `hnca sweep` calls them, and `places` has the plans that there are.
+    Commands keep the names of files, and not where they were on this machine."""
+    for directory in directories:
+        if (there := places.get(directory.name)) is None:
+            raise SystemExit(f"{directory}: its name must be a plan's, {' or '.join(places)}")
+        for run in find_runs([directory]):
+            if not (run / "summary.json").exists():
+                continue
+            (there / run.name).mkdir(parents=True, exist_ok=True)
+            for name in FILES:
+                text = (run / name).read_text()
+                (there / run.name / name).write_text(re.sub(r"(?<=[ \"])/[^ \"]*/", "", text))
+        print(f"wrote {there}")
+
+
+def read_committed(directory: Path) -> Collection:
+    """The runs below a directory, of which none may be damaged."""
+    found = read_runs(find_runs([directory]) if directory.exists() else [])
+    for path, reason in found.damaged:
+        raise SystemExit(f"{path}: {reason}")
+    return found
 
 
 def in_markdown(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:

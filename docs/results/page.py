@@ -14,33 +14,39 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from committed import collect, in_markdown, write_page
+from committed import collect, in_markdown, read_committed, write_page
 
+from hnca.lab.experiments import task_of
 from hnca.lab.report.groups import panels_of
 from hnca.lab.report.page import write_report
-from hnca.lab.report.reading import Collection, find_runs, read_runs
+from hnca.lab.report.reading import Collection
 from hnca.lab.report.tables import Table, bounds_table, final_tables
 from hnca.lab.sweep.plans import read_plan, runs_of
 
 HERE = Path(__file__).parent
 PAGE = HERE / "README.md"
+ELBO, ACCURACY = "Training ELBO and gradient variance", "Accuracy and gradient variance"
 FIGURES = {  # of each plan's runs, by the report's names for them
-    "full": ("vae-mnist", "bandit-mnist", "conv-bandit-mnist", "vae-ablation-mnist"),
-    "conv-vae": ("conv-vae-mnist", "conv-vae-fashion-mnist"),
+    "full": {
+        "vae-mnist": f"{ELBO} of the VAEs",
+        "vae-ablation-mnist": f"{ELBO} of the ablations",
+        "bandit-mnist": f"{ACCURACY} of the bandits",
+        "conv-bandit-mnist": f"{ACCURACY} of the bandits on top of convolutions",
+    },
+    "conv-vae": {
+        "conv-vae-mnist": f"{ELBO} on MNIST",
+        "conv-vae-fashion-mnist": f"{ELBO} on Fashion-MNIST",
+    },
 }
+PLACES = {plan: HERE / plan / "runs" for plan in FIGURES}
 BOUNDS = ("layers", "method", "seeds", "ours", "paper", "difference", "do they agree?")
 BANDITS = ("layers", "method", "seeds", "training accuracy", "test accuracy", "ln variance")
 PICTURES = ("data", "method", "training ELBO", "test bound", "ln variance")
 
 
-def runs(plan: str) -> Path:
-    """Where the records of a plan's runs are committed."""
-    return HERE / plan / "runs"
-
-
 def committed(plan: str) -> Collection:
     """All of a plan's runs that are there."""
-    return read_runs(find_runs([runs(plan)]))
+    return read_committed(PLACES[plan])
 
 
 def some_columns(table: Table, names: tuple[str, ...]) -> str:
@@ -63,33 +69,56 @@ def tables() -> dict[str, str]:
     return {
         "full-bounds": f"{some_columns(bounds, BOUNDS)}\n\n{bounds.note}",
         "full-bandits": last_values("full", "bandit", BANDITS),
+        "full-conv-bandits": last_values("full", "conv-bandit", BANDITS),
+        "full-figures": figures("full"),
         "full-missing": missing_runs("full"),
         "conv-vae": last_values("conv-vae", "conv-vae", PICTURES),
+        "conv-vae-figures": figures("conv-vae"),
         "conv-vae-missing": missing_runs("conv-vae"),
     }
 
 
+def figures(plan: str) -> str:
+    """Those that were drawn, one below the other."""
+    there = {name: words for name, words in FIGURES[plan].items() if drawn(plan, name).exists()}
+    shown = [f"![{words}]({plan}/{name}.png)" for name, words in there.items()]
+    return "\n\n".join(shown)
+
+
+def drawn(plan: str, name: str) -> Path:
+    """Where a figure is, beside the runs."""
+    return HERE / plan / f"{name}.png"
+
+
 def missing_runs(plan: str) -> str:
-    """Those of a plan that are not there, and of how many seeds."""
+    """Those of a plan that are not there, and of how many seeds: a line for each task."""
     read = read_plan(str(HERE / plan / f"{plan}.toml"))
-    there = {path.name for path in find_runs([runs(plan)])}
     wanted = runs_of(read.experiments, usual=read.usual)
-    if not (missing := Counter(run.experiment.title for run in wanted if run.name not in there)):
+    there = {
+        (run.path.name, run.settings["epochs"]) for run in committed(plan).runs if run.complete
+    }
+    missing = [run for run in wanted if (run.name, run.experiment.epochs) not in there]
+    if not missing:
         return f"All {len(wanted)} runs of the plan are there."
-    words = ", ".join(f"`{title}` ({count})" for title, count in missing.items())
-    there_are = f"{len(wanted) - missing.total()} of the {len(wanted)} runs of the plan are there."
-    return f"{there_are} Missing, with the number of seeds: {words}."
+    count = f"{len(wanted) - len(missing)} of the {len(wanted)} runs of the plan are there"
+    lines = []
+    for task in dict.fromkeys(task_of(type(run.experiment)) for run in missing):
+        ours = [run for run in missing if task_of(type(run.experiment)) == task]
+        seeds = Counter(run.name.removesuffix(f"-{run.experiment.seed}") for run in ours)
+        words = (name if count == 1 else f"{name} ({count} seeds)" for name, count in seeds.items())
+        lines.append(f"- {task}: {', '.join(words)}")
+    return "\n".join([f"{count}. Missing:", "", *lines])
 
 
 def write_figures() -> None:
-    """The report's own, beside the runs."""
+    """The report's own."""
     for plan, names in FIGURES.items():
         with tempfile.TemporaryDirectory() as directory:
             report = Path(directory) / "report"
             write_report(committed(plan), report)
             for name in names:
                 if (figure := report / "figures" / f"{name}.png").exists():
-                    shutil.copy(figure, HERE / plan / figure.name)
+                    shutil.copy(figure, drawn(plan, name))
 
 
 def main() -> None:
@@ -99,8 +128,7 @@ def main() -> None:
     parser.add_argument("runs", nargs="*", type=Path, help="runs/full, runs/conv-vae: to collect")
     arguments = parser.parse_args()
     if arguments.what == "collect":
-        for directory in arguments.runs:
-            collect(directory, runs(directory.name))
+        collect(arguments.runs, PLACES)
     else:
         write_figures()
         write_page(PAGE, tables())

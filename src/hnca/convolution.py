@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num, PRNGKeyArray
 
-from .kernels import settled
+from .kernels.settled import settled
 
 NEVER = -1e30  # logit of an output beyond the border: it never fires, whatever is added
 

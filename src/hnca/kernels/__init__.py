@@ -15,6 +15,5 @@ by itself: by the platform, and by the size of the weights.
 """
 
 from .bernoulli import bernoulli_flip as bernoulli_flip
-from .settled import settled as settled
 from .softmax import softmax_flip as softmax_flip
 from .switch import bernoulli_switch as bernoulli_switch

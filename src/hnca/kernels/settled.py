@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 def settled(array: Float[Array, "..."]) -> Float[Array, "..."]:
     """The array as something that is computed once, and its gradient too. Else XLA for CPUs does
-    the walk from place to place again in each fusion that reads it, and all that follows in there
+    an exchange of axes or places again in each fusion that reads it, and all that follows in there
     number by number instead of by vectors. There an optimisation barrier is gone before fusions
     are made; a call that must not be inlined stays."""
     return jax.lax.platform_dependent(array, cpu=_called, default=lambda array: array)

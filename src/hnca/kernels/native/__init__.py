@@ -80,23 +80,30 @@ def bernoulli_flip(
 
 @cache
 def _flip(with_entropy: bool) -> Callable[..., list[Array]]:
-    """The call, for several side by side and for batches that are spread over devices."""
-    spread = custom_partitioning(partial(_in_one_place, with_entropy))
-    spread.def_partition(_partition, sharding_rule=_sharding_rule)
+    """The call, for several models under `vmap` and for batches that are spread over devices."""
+    call = partial(_on_one_device, with_entropy)
+    spread = custom_partitioning(call)
+    tables = ", ".join(["b i"] * (1 + with_entropy))
+    spread.def_partition(
+        partial(_partition, call),
+        sharding_rule=f"b o, b o, o i, b i -> {tables}",
+        need_replication_factors=("o", "i"),
+    )
     flip = jax.custom_batching.custom_vmap(spread)
-    flip.def_vmap(partial(_side_by_side, flip))
+    flip.def_vmap(partial(_flip_mapped, flip))
     return flip
 
 
-def _side_by_side(flip, size, batched, logits, pull, weight, sign):
+def _flip_mapped(flip, size, batched, logits, pull, weight, sign):
     """More examples are a larger batch; other weights are one call after another, each of which
     has all threads to itself."""
     whole = lambda array, is_batched: (
         array if is_batched else jnp.broadcast_to(array[None], (size, *array.shape))
     )
-    of_logits, of_pull, of_weight, of_sign = batched
-    logits, pull, sign = whole(logits, of_logits), whole(pull, of_pull), whole(sign, of_sign)
-    if of_weight:
+    logits_batched, pull_batched, weight_batched, sign_batched = batched
+    logits, pull = whole(logits, logits_batched), whole(pull, pull_batched)
+    sign = whole(sign, sign_batched)
+    if weight_batched:
         tables = jax.lax.map(lambda arrays: flip(*arrays), (logits, pull, weight, sign))
     else:
         flat = lambda array: array.reshape(-1, array.shape[-1])
@@ -105,15 +112,16 @@ def _side_by_side(flip, size, batched, logits, pull, weight, sign):
     return tables, [True] * len(tables)
 
 
-def _in_one_place(with_entropy: bool, logits, pull, weight, sign) -> list[Array]:
-    """In the call, the examples that a row of weights meets lie side by side. The axes are
-    exchanged first: XLA would take the functions of the logits number by number in a loop that
-    exchanges axes, and by vectors in one that does not."""
-    beside = settled(_in_parts(logits))
-    chance, rest = jax.nn.sigmoid(beside), jax.nn.sigmoid(-beside)
-    columns = [jnp.tanh(beside / 2), _in_parts(pull), chance, rest]
+def _on_one_device(with_entropy: bool, logits, pull, weight, sign) -> list[Array]:
+    """In the call, the examples that a row of weights meets lie side by side. Their axes are
+    exchanged first: XLA takes the functions of the logits by vectors in a loop of their own, and
+    number by number in one that exchanges axes. (Where a batch is spread over several devices, it
+    still makes one loop of the two.)"""
+    exchanged = settled(_in_parts(logits))
+    chance, rest = jax.nn.sigmoid(exchanged), jax.nn.sigmoid(-exchanged)
+    columns = [jnp.tanh(exchanged / 2), _in_parts(pull), chance, rest]
     if with_entropy:
-        columns.append(beside * (4 * chance * rest))
+        columns.append(exchanged * (4 * chance * rest))
     tables = [jax.ShapeDtypeStruct(sign.shape, sign.dtype)] * (1 + with_entropy)
     call = jax.ffi.ffi_call(TARGETS[with_entropy], tables)
     return list(call(logits, *columns, weight, sign))
@@ -127,14 +135,8 @@ def _in_parts(column: Float[Array, "B O"]) -> Float[Array, "P O E"]:
     return whole.reshape(parts, examples, column.shape[1]).mT
 
 
-def _partition(mesh, arrays, tables):
+def _partition(call, mesh, arrays, tables):
     """By examples, as the results are; weights are needed whole."""
     examples = NamedSharding(mesh, PartitionSpec(tables[0].sharding.spec[0], None))
     whole = NamedSharding(mesh, PartitionSpec())
-    call = partial(_in_one_place, len(tables) > 1)
     return mesh, call, [examples] * len(tables), (examples, examples, whole, examples)
-
-
-def _sharding_rule(mesh, arrays, tables):
-    results = ", ".join(["b i"] * len(tables))
-    return f"b o, b o, o i, b i -> {results}", {"need_replication_factors": ("o", "i")}

@@ -25,6 +25,7 @@ from importlib import import_module
 from multiprocessing import resource_tracker
 from typing import Any, ClassVar
 
+from ..cores import usable_cores
 from ..errors import UserError, first_line
 
 STORE = 100 << 20  # bytes, for what Ray passes on: next to nothing here
@@ -63,8 +64,9 @@ class AbstractEngine(ABC):
 
 
 class LocalEngine(AbstractEngine):
-    """Processes on this machine, each with one thread, and each bound to a core of its own if they
-    need all cores.
+    """Processes on this machine. The paper's networks are small: a core is meant to serve another
+    run rather than the same one. So there are as many workers as cores by default, and each
+    computes in one thread. None is bound to a core: another sweep would choose the same one.
 
     The processes are joblib's: each worker is an executor of loky, with one process. Loky starts it
     like `spawn`, a new interpreter that inherits neither threads nor locks, and does not import the
@@ -78,7 +80,7 @@ class LocalEngine(AbstractEngine):
     def __init__(self, workers: int | None = None, address: str | None = None):
         if address is not None:
             raise UserError(f"the local engine has no address, such as {address}")
-        self._lanes = [_Lane(cores) for cores in shared_out(available_cores(), workers)]
+        self._lanes = [_Lane() for _ in range(workers or usable_cores())]
 
     @property
     def workers(self) -> int:
@@ -96,8 +98,7 @@ class LocalEngine(AbstractEngine):
 class _Lane:
     """A process for one call after the other, and another one when it has died."""
 
-    def __init__(self, cores: list[int]):
-        self._cores = cores
+    def __init__(self):
         self._executor: Any = None
         self._latest: Future | None = None
 
@@ -118,7 +119,7 @@ class _Lane:
 
         # Loky replaces a process that has grown by 300 MB, as one does by many programs.
         warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
-        return ProcessPoolExecutor(1, initializer=_settle, initargs=(self._cores, os.getpid()))
+        return ProcessPoolExecutor(1, initializer=_end_with, initargs=(os.getpid(),))
 
     def close(self, at_once: bool) -> None:
         if self._executor is not None:
@@ -141,7 +142,7 @@ class RayEngine(AbstractEngine):
         if address is not None:
             _try_ray(address)
         else:
-            cores = workers or len(available_cores())
+            cores = workers or usable_cores()
             options |= {"num_cpus": cores, "include_dashboard": False, "object_store_memory": STORE}
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
@@ -180,7 +181,7 @@ class DaskEngine(AbstractEngine):
         if address is None:
             with shielded():
                 self._cluster = distributed.LocalCluster(
-                    n_workers=workers or len(available_cores()),
+                    n_workers=workers or usable_cores(),
                     threads_per_worker=1,
                     dashboard_address="127.0.0.1:0",  # any port that is free
                     silence_logs=logging.ERROR,
@@ -217,30 +218,9 @@ def _pass_on(call: Any, future: Future) -> None:
         future.set_exception(call.exception() or RuntimeError("the call was cancelled"))
 
 
-def available_cores() -> list[int]:
-    """Those that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
-def shared_out(cores: list[int], workers: int | None = None) -> list[list[int]]:
-    """The cores of each worker. The paper's networks are small: a core is meant to serve another
-    run rather than the same one. So there are as many workers as cores by default; of more than
-    that, some share a core. Fewer may go to any core: another sweep on this machine has fewer, too,
-    and would choose the same ones."""
-    if workers is None:
-        workers = len(cores)
-    if workers < len(cores):
-        return [cores] * workers
-    return [[cores[number % len(cores)]] for number in range(workers)]
-
-
-def _settle(cores: list[int], parent: int) -> None:
-    """Keeps this process on its cores, where the system can do that, and ends it with its parent:
-    one that was killed cannot tell its workers. What they have saved stays."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, cores)
+def _end_with(parent: int) -> None:
+    """Ends this process with its parent: one that was killed cannot tell its workers. What they
+    have saved stays."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 
+from ..cores import THREADS
 from ..errors import UserError, first_line
 from ..experiments import AbstractExperiment, count_rows, experiment_class, task_of
 from ..training import (
@@ -148,7 +149,7 @@ def _nobody(line: str) -> None:
 
 
 def _prepare() -> None:
-    """One thread, before JAX starts as many as there are cores; and programs that another worker
-    has compiled are not compiled again."""
-    os.environ.setdefault("PJRT_NPROC", "1")
+    """One thread, said before JAX starts as many as there are cores; and programs that another
+    worker has compiled are not compiled again."""
+    os.environ.setdefault(THREADS, "1")
     keep_compiled()

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import platform
 import re
 from contextlib import suppress
@@ -14,8 +13,10 @@ import jax
 import jax.numpy as jnp
 
 from ...kernels import native
+from ..cores import computing_cores
 from ..experiments import AbstractExperiment, Data, short_task, source_of
 from ..files import write_json
+from ..words import counted
 from . import checkpoint, hosts
 from .curves import draw_curves
 from .devices import Devices
@@ -140,13 +141,12 @@ def _as_read(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def machine() -> str:
-    """The processor, and how many cores this process may use: what seconds depend on."""
+    """The processor, and how many of its cores are used: what seconds depend on."""
     name = platform.processor() or platform.machine()
     with suppress(OSError):
         listed = Path("/proc/cpuinfo").read_text("utf-8", errors="replace")
         name = next(iter(re.findall(r"model name\s*:\s*(.+)", listed)), name)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{name}, {cores} core{'' if cores == 1 else 's'}"
+    return f"{name}, {counted(computing_cores(), 'core')}"
 
 
 def in_common(config: dict[str, Any]) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from .devices import Devices
 from .programs import Metrics, Program, TrainState, epoch_function
 
 ACTIVE = 0.01  # the least variance of an active unit's value
-TEST_BATCH = 500  # rows at a time: bounds the memory of a test
-CACHED_BATCH = 50  # on a CPU, whose caches have no room for more
+TEST_BATCH = 500  # rows of a test at a time: bounds its memory
+CACHED_BATCH = 50  # the same on a CPU, whose caches have no room for more
 
 
 class Keys(NamedTuple):
