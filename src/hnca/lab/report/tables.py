@@ -153,7 +153,7 @@ def _final_row(panel: Panel, group: Group, label: str, metrics: list[str]) -> Ta
         "epochs": number(panel.key.epochs),
         "seeds": number(len(group.runs), seeds),
         **{
-            words(name): spread(value, decimals(name, value.mean if value else 0))
+            words(name): spread(value, decimals(name, value.mean if value else 0.0))
             for name, value in found.items()
         },
         "s/epoch": number(pace, seconds(pace)),
