@@ -27,6 +27,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num, PRNGKeyArray
 
 from .convolution import Convolution
+from .draws import draw_uniform
 from .foreign import explained, refuse_state
 from .kernels.bernoulli import entropy as bernoulli_entropy
 from .validation import check_between, check_choices, check_coding, check_shape
@@ -287,7 +288,8 @@ class Bernoulli(AbstractLayer):
         return self.units
 
     def sample(self, logits, key):
-        fired = jax.random.bernoulli(key, jax.nn.sigmoid(at_least_single(logits)))
+        chance = jax.nn.sigmoid(at_least_single(logits))
+        fired = draw_uniform(key, chance.shape, chance.dtype) < chance
         rest, active = self.values
         return jnp.where(fired, active, rest).astype(logits.dtype)
 

@@ -29,6 +29,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from ..credit import Assigned, Credit
+from ..draws import draw_uniform
 from ..graph import Graph, Sample
 from ..units import at_least_single
 from .base import (
@@ -111,6 +112,6 @@ class DisARM(AbstractAntithetic):
 
 def _uniform_given(fired: Units, logits: Units, key: PRNGKeyArray) -> Units:
     """The uniform variable behind a unit's value: above sigmoid(-l) if it fired, else below."""
-    share = jax.random.uniform(key, logits.shape, logits.dtype)
+    share = draw_uniform(key, logits.shape, logits.dtype)
     rest, active = jax.nn.sigmoid(-logits), jax.nn.sigmoid(logits)
     return jnp.where(fired > 0.5, 1 - active * share, rest * share)

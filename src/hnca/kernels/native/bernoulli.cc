@@ -239,13 +239,16 @@ struct Sum {  // of one example
 
 static inline Floats magnitude(Floats x) { return (Floats)((Ints)x & ~SIGN_BIT); }
 
-// Whether a lane is beyond a limit; NaN is.
-static inline bool any_beyond(Floats x, float limit) {
-  const Ints within = magnitude(x) <= limit;
-  int32_t all = -1;
-  for (int k = 0; k < LANES; k++) all &= within[k];
-  return all == 0;
+// Whether all lanes of a mask are set.
+static inline bool all_set(Ints mask) {
+  int64_t halves[LANES / 2], all = -1;
+  std::memcpy(halves, &mask, sizeof mask);
+  for (int k = 0; k < LANES / 2; k++) all &= halves[k];
+  return all == -1;
 }
+
+// Where a lane is within a limit; NaN is not.
+static inline Ints within(Floats x, float limit) { return magnitude(x) <= limit; }
 
 // x P(x^2) / Q(x^2), the ninth convergent of tanh's continued fraction x/(1 + x^2/(3 + ...)): all
 // terms are positive; the error is 1e-10 at x = 2.
@@ -410,7 +413,7 @@ struct Constants {  // of the columns, whatever the example
 
 // A row beyond the tanh form's limit, for the share form: false if it is beyond that one's too.
 static inline bool prepare_beyond(Beyond& row, Constants& constants) {
-  if (any_beyond(row.weight, SHARE_LIMIT)) return false;
+  if (!all_set(within(row.weight, SHARE_LIMIT))) return false;
   const Floats less = exp(Floats{} - magnitude(row.weight));
   const Floats large = 2.f / (1.f + less), small = less * large;
   row.up = row.weight > 0.f ? large : small, row.down = row.weight > 0.f ? small : large;
@@ -423,10 +426,17 @@ static inline bool prepare_beyond(Beyond& row, Constants& constants) {
 // are listed apart: their number is returned.
 static inline int prepare(const Flip& flip, int64_t row, int rows, int64_t column, int64_t width,
                           Columns& columns, Constants& constants, Beyond* beyond) {
+  Floats weights[ROWS];
+  Ints is_small = Ints{} - 1;
+  for (int o = 0; o < rows; o++) {
+    weights[o] = load(flip.weight + (row + o) * flip.inputs + column, width);
+    is_small &= within(weights[o], TANH_LIMIT);
+  }
+  const bool all_small = all_set(is_small);
   int count = 0, small = 0;
   for (int o = 0; o < rows; o++) {
-    const Floats weight = load(flip.weight + (row + o) * flip.inputs + column, width);
-    if (any_beyond(weight, TANH_LIMIT)) {
+    const Floats weight = weights[o];
+    if (!all_small && !all_set(within(weight, TANH_LIMIT))) {
       beyond[count++] = {row + o, weight, Floats{}, Floats{}};
       continue;
     }
