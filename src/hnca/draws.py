@@ -33,8 +33,9 @@ def draw_uniform(key: PRNGKeyArray, shape: tuple[int, ...], dtype) -> Float[Arra
 
 def _is_usual(key: PRNGKeyArray, shape: tuple[int, ...], dtype) -> bool:
     """Whether these are single-precision numbers by JAX's own choice of generator."""
-    generator = str(jax.random.key_impl(key)) == THREEFRY and jax.config.jax_threefry_partitionable
-    return generator and dtype == jnp.float32 and math.prod(shape) < 2**32
+    generator = str(jax.random.key_impl(key)) == THREEFRY
+    switch = jax.config.jax_threefry_partitionable  # pyright: ignore[reportAttributeAccessIssue]
+    return generator and switch and dtype == jnp.float32 and math.prod(shape) < 2**32
 
 
 def _threefry(key: UInt32[Array, "2"], numbers: UInt32[Array, "..."]) -> UInt32[Array, "..."]:
