@@ -22,6 +22,7 @@ from jaxtyping import Array, Float
 
 from . import native
 from .blocks import EXACT, blocks, largest_weight, log_product, sum_blocks, varying_like, with_nans
+from .softplus import softplus
 
 ROWS = 50  # outputs per iteration, unrolled: below 16, XLA does not vectorise the loop body
 PLAIN_ROWS = 8  # the same where each is dear
@@ -159,4 +160,4 @@ def softplus_change(logits: Array, move: Array) -> Array:
 def entropy(logits: Array) -> Array:
     """Entropy of a Bernoulli unit, from the side on which it does not cancel."""
     size = jnp.abs(logits)
-    return jax.nn.softplus(-size) + size * jax.nn.sigmoid(-size)
+    return softplus(-size) + size * jax.nn.sigmoid(-size)
