@@ -1,8 +1,9 @@
 """The yardstick: backpropagation through the same networks, as if their units were not random.
 
 The straight-through surrogate of the same objective, with the same draws and the same optimiser, in
-plain JAX and nothing else: matrices as `x @ w` likes them, no modules. What anyone would write for
-a deterministic network; no faster way of writing it is known here.
+plain JAX: matrices as `x @ w` likes them, no modules. What anyone would write for a deterministic
+network; no faster way of writing it is known here. Random numbers and softplus are the library's,
+which are faster than JAX's on a CPU: the ratios are to be of credit alone.
 """
 
 import jax
@@ -10,6 +11,8 @@ import jax.numpy as jnp
 import optax
 
 import hnca
+from hnca.draws import draw_uniform
+from hnca.kernels.softplus import softplus
 
 Affine = tuple[jax.Array, jax.Array]  # weight [inputs, outputs], bias
 
@@ -51,13 +54,13 @@ def affine(layer: Affine, x: jax.Array) -> jax.Array:
 
 def straight_through(p: jax.Array, key) -> jax.Array:
     """A sampled 0 or 1 whose derivative is that of its mean."""
-    fired = (jax.random.uniform(key, p.shape) < p).astype(p.dtype)
+    fired = (draw_uniform(key, p.shape, p.dtype) < p).astype(p.dtype)
     return p + jax.lax.stop_gradient(fired - p)
 
 
 def log_likelihood(logits: jax.Array, fired: jax.Array) -> jax.Array:
     """Of Bernoulli units."""
-    return jnp.sum(fired * logits - jax.nn.softplus(logits))
+    return jnp.sum(fired * logits - softplus(logits))
 
 
 def vae_loss(parameters, x: jax.Array, key, apply=affine) -> jax.Array:
@@ -70,9 +73,9 @@ def vae_loss(parameters, x: jax.Array, key, apply=affine) -> jax.Array:
         p = jax.nn.sigmoid(logits)
         units = straight_through(p, k)
         total += log_likelihood(apply(down, units), below)
-        total += jnp.sum(jax.nn.softplus(logits) - logits * p)
+        total += jnp.sum(softplus(logits) - logits * p)
         below = units
-    total += jnp.vdot(jnp.sum(below, axis=0), prior) - len(x) * jnp.sum(jax.nn.softplus(prior))
+    total += jnp.vdot(jnp.sum(below, axis=0), prior) - len(x) * jnp.sum(softplus(prior))
     return -total / len(x)
 
 
