@@ -4,7 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import export
 
+import hnca
 from hnca.draws import draw_uniform
 
 KEYS = {
@@ -22,6 +24,29 @@ def test_the_numbers_are_those_of_jax(kind, shape, dtype):
     drawn = jax.jit(lambda key: draw_uniform(key, shape, dtype))(key)
     assert drawn.dtype == dtype
     np.testing.assert_array_equal(drawn, jax.random.uniform(key, shape, dtype))
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_units_fire_as_jax_has_them_fire(kind):
+    logits, key = jnp.linspace(-4, 4, 60, dtype=jnp.float32).reshape(5, 12), KEYS[kind]()
+    layer = hnca.Bernoulli(0, 12, key=jax.random.key(0))
+    fired = jax.random.bernoulli(key, jax.nn.sigmoid(logits))
+    np.testing.assert_array_equal(layer.sample(logits, key), fired)
+
+
+@pytest.mark.parametrize("shape", [(5, 2), (5, 4)])
+def test_several_keys_are_refused(shape):
+    with pytest.raises(ValueError, match="single key"):
+        draw_uniform(jax.random.split(jax.random.key(0), 3), shape, jnp.float32)
+
+
+def test_a_batch_of_any_size_can_be_exported():
+    (batch,) = export.symbolic_shape("batch")
+    x = jax.ShapeDtypeStruct((batch, 3), jnp.float32)
+    draw = jax.jit(lambda x: draw_uniform(jax.random.key(0), x.shape, x.dtype))
+    there = export.export(draw)(x).call(jnp.zeros((5, 3), jnp.float32))
+    numbers = jax.random.uniform(jax.random.key(0), (5, 3), jnp.float32)
+    np.testing.assert_array_equal(there, numbers)
 
 
 def test_they_are_those_of_jax_for_many_keys_at_once():

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from committed import collect, in_markdown, read_committed, write_page
+from committed import collect, in_markdown, missing_runs, read_committed, write_page
 
 from hnca.lab.experiments import VAE
 from hnca.lab.report.paper import published_bounds
@@ -26,7 +26,6 @@ HERE = Path(__file__).parent
 PAGE, PLANS = HERE / "beyond.md", HERE / "beyond"
 RUNS = PLANS / "runs"  # by plan and name
 PRUNE = "beyond-prune"  # the plan of the first stage
-KEPT = 1  # learning rates of each method after pruning: a second one is three more hours
 
 Cell = Callable[[RunRecord], Any]
 
@@ -62,7 +61,8 @@ def best_first(rates: dict[float, RunRecord]) -> list[float]:
 
 
 def plan() -> None:
-    """Writes the plan of 40 epochs, for the rates that pruning has left."""
+    """Writes the plan of 40 epochs, for the rates that pruning has left. Ten epochs are kind to
+    large rates: where the largest was best, the next best goes on as well, falling to zero."""
     lines = [
         'about = "every method at its best learning rates: 40 epochs of the discrete VAEs"',
         "",
@@ -70,7 +70,6 @@ def plan() -> None:
         "[settings]",
         'task = "vae"',
         "epochs = 40",
-        'schedule = ["constant", "cosine"]',
     ]
     methods = by_rate(finished(PRUNE))
     for (layers, method), rates in planned_rates().items():
@@ -78,9 +77,11 @@ def plan() -> None:
         if missing := [rate for rate in rates if rate not in found]:
             which = f"{layers} layers, {method}, {', '.join(map(str, missing))}"
             raise SystemExit(f"runs of {PRUNE} are missing in {RUNS}: {which}. Collect them first.")
-        kept = sorted(best_first(found)[:KEPT])
-        lines += ["", "[[grid]]", f"layers = {layers}", f'estimator = "{method}"']
-        lines += [f"learning_rate = {kept}"]
+        best, *others = best_first(found)
+        kept = [best, *others[:1]] if best == max(rates) else [best]
+        for schedule, chosen in (("constant", [best]), ("cosine", kept)):
+            lines += ["", "[[grid]]", f"layers = {layers}", f'estimator = "{method}"']
+            lines += [f'schedule = "{schedule}"', f"learning_rate = {chosen}"]
     path = PLANS / "beyond-tuned.toml"
     path.write_text("\n".join(lines) + "\n")
     print(f"wrote {path}")
@@ -102,11 +103,6 @@ def active(run: RunRecord) -> str:
     return " / ".join(str(int(count)) for count in counts)
 
 
-def minutes(run: RunRecord) -> str:
-    """How long it took."""
-    return f"{run.summary['seconds'] / 60:.0f}"
-
-
 def to_the_paper(run: RunRecord) -> str:
     """The test bound, less the best one of the paper for this depth."""
     cells = published_bounds().values
@@ -123,19 +119,26 @@ COLUMNS: dict[str, Cell] = {
     "seed": lambda run: run.seed,
     "training ELBO": metric("train_elbo"),
     "test bound": metric("test_bound"),
-    "gain over the paper": to_the_paper,
+    "beside the paper": to_the_paper,
     "variance": metric("gradient_variance", 3),
     "active units": active,
-    "minutes": minutes,
 }
 MEASURED = ("training ELBO", "test bound", "variance", "active units")
-BESIDE_THE_PAPER = ("layers", "method", "rate", "seed", "gain over the paper", *MEASURED, "minutes")
+BESIDE_THE_PAPER = ("layers", "method", "rate", "seed", "beside the paper", *MEASURED)
 TABLES = {  # the columns of each plan's table
     "beyond-tuned": ("layers", "method", "rate", "schedule", *MEASURED),
     "beyond-aim": BESIDE_THE_PAPER,
     "beyond-full": BESIDE_THE_PAPER,
     "beyond-warmup": ("method", "KL warm-up", *MEASURED),
 }
+
+
+def section(plan: str) -> str:
+    """A plan's table, and which of its runs are missing. The first stage writes the second's."""
+    path = PLANS / f"{plan}.toml"
+    if not path.exists():
+        return f"{table(plan)}\n\nNot planned yet: it waits for the first stage."
+    return f"{table(plan)}\n\n{missing_runs(path, read_committed(RUNS / plan))}"
 
 
 def table(plan: str) -> str:
@@ -168,7 +171,7 @@ def rates_table(runs: Iterable[RunRecord]) -> str:
 
 def tables() -> dict[str, str]:
     """What the page has, by the names of its marks."""
-    return {plan: table(plan) for plan in (PRUNE, *TABLES)}
+    return {plan: section(plan) for plan in (PRUNE, *TABLES)}
 
 
 def main() -> None:

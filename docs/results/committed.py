@@ -1,11 +1,14 @@
 """Runs whose records are committed, and pages whose tables are made of them."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from hnca.lab.experiments import task_of
 from hnca.lab.report.reading import Collection, find_runs, read_runs
+from hnca.lab.sweep.plans import read_plan, runs_of
 
 FILES = ("config.json", "metrics.jsonl", "summary.json")  # what was measured, without checkpoints
 
@@ -33,6 +36,24 @@ def read_committed(directory: Path) -> Collection:
     for path, reason in found.damaged:
         raise SystemExit(f"{path}: {reason}")
     return found
+
+
+def missing_runs(plan: Path, found: Collection) -> str:
+    """Those of a plan that are not there, and of how many seeds: a line for each task."""
+    read = read_plan(str(plan))
+    wanted = runs_of(read.experiments, usual=read.usual)
+    there = {(run.path.name, run.settings["epochs"]) for run in found.runs if run.complete}
+    missing = [run for run in wanted if (run.name, run.experiment.epochs) not in there]
+    if not missing:
+        return f"All {len(wanted)} runs of the plan are there."
+    count = f"{len(wanted) - len(missing)} of the {len(wanted)} runs of the plan are there"
+    lines = []
+    for task in dict.fromkeys(task_of(type(run.experiment)) for run in missing):
+        ours = [run for run in missing if task_of(type(run.experiment)) == task]
+        seeds = Counter(run.name.removesuffix(f"-{run.experiment.seed}") for run in ours)
+        words = (name if count == 1 else f"{name} ({count} seeds)" for name, count in seeds.items())
+        lines.append(f"- {task}: {', '.join(words)}")
+    return "\n".join([f"{count}. Missing:", "", *lines])
 
 
 def in_markdown(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:

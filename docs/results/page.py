@@ -11,17 +11,14 @@ and the same with conv-vae in place of full.
 import argparse
 import shutil
 import tempfile
-from collections import Counter
 from pathlib import Path
 
-from committed import collect, in_markdown, read_committed, write_page
+from committed import collect, in_markdown, missing_runs, read_committed, write_page
 
-from hnca.lab.experiments import task_of
 from hnca.lab.report.groups import panels_of
 from hnca.lab.report.page import write_report
 from hnca.lab.report.reading import Collection
 from hnca.lab.report.tables import Table, bounds_table, final_tables
-from hnca.lab.sweep.plans import read_plan, runs_of
 
 HERE = Path(__file__).parent
 PAGE = HERE / "README.md"
@@ -71,11 +68,16 @@ def tables() -> dict[str, str]:
         "full-bandits": last_values("full", "bandit", BANDITS),
         "full-conv-bandits": last_values("full", "conv-bandit", BANDITS),
         "full-figures": figures("full"),
-        "full-missing": missing_runs("full"),
+        "full-missing": missing("full"),
         "conv-vae": last_values("conv-vae", "conv-vae", PICTURES),
         "conv-vae-figures": figures("conv-vae"),
-        "conv-vae-missing": missing_runs("conv-vae"),
+        "conv-vae-missing": missing("conv-vae"),
     }
+
+
+def missing(plan: str) -> str:
+    """Which runs of a plan are not there yet."""
+    return missing_runs(HERE / plan / f"{plan}.toml", committed(plan))
 
 
 def figures(plan: str) -> str:
@@ -88,26 +90,6 @@ def figures(plan: str) -> str:
 def drawn(plan: str, name: str) -> Path:
     """Where a figure is, beside the runs."""
     return HERE / plan / f"{name}.png"
-
-
-def missing_runs(plan: str) -> str:
-    """Those of a plan that are not there, and of how many seeds: a line for each task."""
-    read = read_plan(str(HERE / plan / f"{plan}.toml"))
-    wanted = runs_of(read.experiments, usual=read.usual)
-    there = {
-        (run.path.name, run.settings["epochs"]) for run in committed(plan).runs if run.complete
-    }
-    missing = [run for run in wanted if (run.name, run.experiment.epochs) not in there]
-    if not missing:
-        return f"All {len(wanted)} runs of the plan are there."
-    count = f"{len(wanted) - len(missing)} of the {len(wanted)} runs of the plan are there"
-    lines = []
-    for task in dict.fromkeys(task_of(type(run.experiment)) for run in missing):
-        ours = [run for run in missing if task_of(type(run.experiment)) == task]
-        seeds = Counter(run.name.removesuffix(f"-{run.experiment.seed}") for run in ours)
-        words = (name if count == 1 else f"{name} ({count} seeds)" for name, count in seeds.items())
-        lines.append(f"- {task}: {', '.join(words)}")
-    return "\n".join([f"{count}. Missing:", "", *lines])
 
 
 def write_figures() -> None:

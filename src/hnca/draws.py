@@ -9,10 +9,11 @@ et al. (2011), "Parallel random numbers: as easy as 1, 2, 3": with words x, y an
 """
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray, UInt32
+from jaxtyping import Array, Float, UInt32
 
 from .kernels.settled import settled
 
@@ -22,20 +23,32 @@ THREEFRY = "threefry2x32"
 ONE = 0x3F800000  # 1.0, to whose mantissa 23 random bits are added
 
 
-def draw_uniform(key: PRNGKeyArray, shape: tuple[int, ...], dtype) -> Float[Array, "..."]:
+def draw_uniform(key: Array, shape: tuple, dtype) -> Float[Array, "..."]:
     """Numbers in [0, 1), as `jax.random.uniform` draws them."""
     if not _is_usual(key, shape, dtype):
         return jax.random.uniform(key, shape, dtype)
-    numbers = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
-    bits = _threefry(jax.random.key_data(key), numbers)
-    return settled(jax.lax.bitcast_convert_type(bits >> 9 | ONE, jnp.float32) - 1)
+    return settled(_single(jax.random.key_data(key), shape))
 
 
-def _is_usual(key: PRNGKeyArray, shape: tuple[int, ...], dtype) -> bool:
-    """Whether these are single-precision numbers by JAX's own choice of generator."""
+def _is_usual(key: Array, shape: tuple, dtype) -> bool:
+    """Whether these are single-precision numbers of one key, by JAX's own choice of generator. The
+    rest is for JAX to draw, or to refuse."""
     generator = str(jax.random.key_impl(key)) == THREEFRY
     switch = jax.config.jax_threefry_partitionable  # pyright: ignore[reportAttributeAccessIssue]
-    return generator and switch and dtype == jnp.float32 and math.prod(shape) < 2**32
+    if not (generator and switch and dtype == jnp.float32):
+        return False
+    counted = all(isinstance(size, int) for size in shape)  # `jax.export` has sizes with names
+    return jax.random.key_data(key).shape == (2,) and counted and math.prod(shape) < 2**32
+
+
+@partial(jax.jit, static_argnums=1, inline=True)
+def _single(key: UInt32[Array, "2"], shape: tuple[int, ...]) -> Float[Array, "..."]:
+    numbers = jnp.zeros(shape, jnp.uint32)
+    for axis in range(len(shape)):  # each device can count its own part of a batch
+        place = jax.lax.broadcasted_iota(jnp.uint32, shape, axis)
+        numbers = numbers + place * jnp.uint32(math.prod(shape[axis + 1 :]))
+    bits = _threefry(key, numbers)
+    return jax.lax.bitcast_convert_type(bits >> 9 | ONE, jnp.float32) - 1
 
 
 def _threefry(key: UInt32[Array, "2"], numbers: UInt32[Array, "..."]) -> UInt32[Array, "..."]:

@@ -30,6 +30,7 @@ from .convolution import Convolution
 from .draws import draw_uniform
 from .foreign import explained, refuse_state
 from .kernels.bernoulli import entropy as bernoulli_entropy
+from .kernels.settled import settled
 from .kernels.softplus import softplus
 from .validation import check_between, check_choices, check_coding, check_shape
 
@@ -340,10 +341,10 @@ class Bernoulli(AbstractLayer):
         return jnp.stack([jnp.zeros_like(logits), logits])
 
     def log_prob(self, logits, values):
-        return jnp.sum(self.fired(values) * logits - softplus(logits), axis=-1)
+        return jnp.sum(self.fired(values) * logits - settled(softplus(logits)), axis=-1)
 
     def entropy(self, logits):
-        return jnp.sum(bernoulli_entropy(logits), axis=-1)
+        return jnp.sum(settled(bernoulli_entropy(logits)), axis=-1)
 
     def posterior(self, logits, evidence):
         hindsight = logits + evidence[1] - evidence[0]

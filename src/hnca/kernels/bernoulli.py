@@ -62,11 +62,11 @@ def _native_flip_jvp(with_entropy: bool, primals, tangents):
 
 
 def _pure_flip(with_entropy: bool, logits, fired, weight, sign) -> Flip:
-    softplus, *entropies = _softplus_flip(with_entropy, logits, weight, sign)
+    change, *entropies = _softplus_flip(with_entropy, logits, weight, sign)
     # The barrier keeps an accelerator from doing the product again in each fusion that reads it.
     linear = jnp.matmul(fired - 0.5, weight, precision=EXACT)
     linear = jax.lax.optimization_barrier(linear)
-    return [sign * linear - softplus, *entropies]
+    return [sign * linear - change, *entropies]
 
 
 def _softplus_flip(with_entropy: bool, logits, weight, sign) -> Flip:
