@@ -134,8 +134,10 @@ TABLES = {  # the columns of each plan's table
 
 
 def section(plan: str) -> str:
-    """A plan's table, and which of its runs are missing. The first stage writes the second's."""
+    """A plan's table, and which of its runs are missing; the first stage's has dots for them."""
     path = PLANS / f"{plan}.toml"
+    if plan == PRUNE:
+        return table(plan)
     if not path.exists():
         return f"{table(plan)}\n\nNot planned yet: it waits for the first stage."
     return f"{table(plan)}\n\n{missing_runs(path, read_committed(RUNS / plan))}"
