@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import optax
 
 import hnca
-from hnca.draws import draw_uniform
+from hnca.draws import draw_bernoulli
 from hnca.kernels.settled import settled
 from hnca.kernels.softplus import softplus
 
@@ -54,7 +54,7 @@ def affine(layer: Affine, x: jax.Array) -> jax.Array:
 
 def straight_through(p: jax.Array, key) -> jax.Array:
     """A sampled 0 or 1 whose derivative is that of its mean."""
-    fired = (draw_uniform(key, p.shape, p.dtype) < p).astype(p.dtype)
+    fired = draw_bernoulli(key, p).astype(p.dtype)
     return p + jax.lax.stop_gradient(fired - p)
 
 

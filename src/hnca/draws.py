@@ -13,7 +13,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, UInt32
+from jaxtyping import Array, Bool, Float, UInt32
 
 from .kernels.settled import settled
 
@@ -21,6 +21,11 @@ ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
 PARITY = 0x1BD11BDA  # the third key is the exclusive or of the others and this
 THREEFRY = "threefry2x32"
 ONE = 0x3F800000  # 1.0, to whose mantissa 23 random bits are added
+
+
+def draw_bernoulli(key: Array, chance: Float[Array, "..."]) -> Bool[Array, "..."]:
+    """True with these probabilities, as `jax.random.bernoulli` draws it."""
+    return draw_uniform(key, chance.shape, chance.dtype) < chance
 
 
 def draw_uniform(key: Array, shape: tuple, dtype) -> Float[Array, "..."]:

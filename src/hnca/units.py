@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num, PRNGKeyArray
 
 from .convolution import Convolution
-from .draws import draw_uniform
+from .draws import draw_bernoulli
 from .foreign import explained, refuse_state
 from .kernels.bernoulli import entropy as bernoulli_entropy
 from .kernels.settled import settled
@@ -290,8 +290,7 @@ class Bernoulli(AbstractLayer):
         return self.units
 
     def sample(self, logits, key):
-        chance = jax.nn.sigmoid(at_least_single(logits))
-        fired = draw_uniform(key, chance.shape, chance.dtype) < chance
+        fired = draw_bernoulli(key, jax.nn.sigmoid(at_least_single(logits)))
         rest, active = self.values
         return jnp.where(fired, active, rest).astype(logits.dtype)
 

@@ -39,13 +39,13 @@ def bernoulli_switch(
         safe = largest_weight(weight) <= share_limit(weight.dtype)
         return jax.lax.cond(safe, *forms, logits, weight, category)
 
-    change, *entropies = jax.lax.platform_dependent(
+    softplus, *entropies = jax.lax.platform_dependent(
         logits, centred, category, cpu=fast, default=forms[-1]
     )
     fired = with_nans(fired, logits)
     linear = jnp.einsum("bo,oku->kbu", fired, centred, precision=EXACT)
     stays = category[None] == jnp.arange(weight.shape[1])[:, None, None]
-    changes = [linear - _at(linear, category)[None] - change, *entropies]
+    changes = [linear - _at(linear, category)[None] - softplus, *entropies]
     return [jnp.where(stays, 0, change) for change in changes]
 
 

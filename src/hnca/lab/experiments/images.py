@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, UInt8
 
-from ...draws import draw_uniform
+from ...draws import draw_bernoulli
 from ..data import NAMES, Dataset, load
 from ..errors import UserError
 from .base import AbstractExperiment, Data, Say
@@ -81,8 +81,7 @@ def _rows(
 
 def binarise(key: PRNGKeyArray, images: UInt8[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Each pixel 1 with the probability that is its intensity."""
-    chance = images / jnp.float32(255)
-    return (draw_uniform(key, chance.shape, chance.dtype) < chance).astype(jnp.float32)
+    return draw_bernoulli(key, images / jnp.float32(255)).astype(jnp.float32)
 
 
 def pixels_of(key: PRNGKeyArray, images: UInt8[Array, "B H W"]) -> Float[Array, "B pixels"]:
