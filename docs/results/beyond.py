@@ -61,8 +61,8 @@ def best_first(rates: dict[float, RunRecord]) -> list[float]:
 
 
 def plan() -> None:
-    """Writes the plan of 40 epochs, for the rates that pruning has left. Ten epochs are kind to
-    large rates: where the largest was best, the next best goes on as well, falling to zero."""
+    """Writes the plan of 40 epochs, for the rates that pruning has left: the best, and the next
+    smaller one, falling to zero, as well, for ten epochs are kind to large rates."""
     lines = [
         'about = "every method at its best learning rates: 40 epochs of the discrete VAEs"',
         "",
@@ -77,9 +77,9 @@ def plan() -> None:
         if missing := [rate for rate in rates if rate not in found]:
             which = f"{layers} layers, {method}, {', '.join(map(str, missing))}"
             raise SystemExit(f"runs of {PRUNE} are missing in {RUNS}: {which}. Collect them first.")
-        best, *others = best_first(found)
-        kept = [best, *others[:1]] if best == max(rates) else [best]
-        for schedule, chosen in (("constant", [best]), ("cosine", kept)):
+        best, *_ = best_first(found)
+        smaller = [rate for rate in rates if rate < best][-1:]
+        for schedule, chosen in (("constant", [best]), ("cosine", [*smaller, best])):
             lines += ["", "[[grid]]", f"layers = {layers}", f'estimator = "{method}"']
             lines += [f'schedule = "{schedule}"', f"learning_rate = {chosen}"]
     path = PLANS / "beyond-tuned.toml"
