@@ -1,11 +1,11 @@
-"""Makes docs/results/beyond.md's tables from the metrics that are committed beside it.
+"""Makes docs/results/beyond.md's tables and figures from the metrics that are committed beside it.
 
     hnca sweep docs/results/beyond/beyond-prune.toml    # hours; the same command goes on
     python docs/results/beyond.py collect runs/beyond-prune
     python docs/results/beyond.py plan                  # writes beyond-tuned.toml
     hnca sweep docs/results/beyond/beyond-tuned.toml
     python docs/results/beyond.py collect runs/beyond-tuned
-    python docs/results/beyond.py tables                # writes the tables into beyond.md
+    python docs/results/beyond.py write                 # tables into beyond.md, and figures
 
 `beyond-aim.toml`, `beyond-full.toml` and `beyond-warmup.toml` do not depend on the others.
 """
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from beyond_figures import course_figure, rates_figure, units_figure
 from committed import collect, in_markdown, missing_runs, read_committed, write_page
 
 from hnca.lab.experiments import VAE
@@ -26,6 +27,8 @@ HERE = Path(__file__).parent
 PAGE, PLANS = HERE / "beyond.md", HERE / "beyond"
 RUNS = PLANS / "runs"  # by plan and name
 PRUNE = "beyond-prune"  # the plan of the first stage
+RATE = 3e-3  # of `--preset best`
+NEAR = 3.0  # nats
 
 Cell = Callable[[RunRecord], Any]
 
@@ -61,8 +64,8 @@ def best_first(rates: dict[float, RunRecord]) -> list[float]:
 
 
 def plan() -> None:
-    """Writes the plan of 40 epochs, for the rates that pruning has left: the best, and the next
-    smaller one, falling to zero, as well, for ten epochs are kind to large rates."""
+    """Writes the plan of 40 epochs: at a constant rate the best of each method, and falling to zero
+    every rate that came within `NEAR` of it, for ten epochs cannot tell such rates apart."""
     lines = [
         'about = "every method at its best learning rates: 40 epochs of the discrete VAEs"',
         "",
@@ -78,8 +81,9 @@ def plan() -> None:
             which = f"{layers} layers, {method}, {', '.join(map(str, missing))}"
             raise SystemExit(f"runs of {PRUNE} are missing in {RUNS}: {which}. Collect them first.")
         best, *_ = best_first(found)
-        smaller = [rate for rate in rates if rate < best][-1:]
-        for schedule, chosen in (("constant", [best]), ("cosine", [*smaller, best])):
+        reached = {rate: found[rate].final["train_elbo"] for rate in rates}
+        near = [rate for rate in rates if reached[rate] > reached[best] - NEAR]
+        for schedule, chosen in (("cosine", near), ("constant", [best])):
             lines += ["", "[[grid]]", f"layers = {layers}", f'estimator = "{method}"']
             lines += [f'schedule = "{schedule}"', f"learning_rate = {chosen}"]
     path = PLANS / "beyond-tuned.toml"
@@ -105,8 +109,7 @@ def active(run: RunRecord) -> str:
 
 def to_the_paper(run: RunRecord) -> str:
     """The test bound, less the best one of the paper for this depth."""
-    cells = published_bounds().values
-    best = max(cell.mean for (_, layers), cell in cells.items() if layers == run.layers)
+    _, best = published_bounds().best(run.layers)
     return f"{run.final['test_bound'] - best:+.1f}"
 
 
@@ -176,10 +179,21 @@ def tables() -> dict[str, str]:
     return {plan: section(plan) for plan in (PRUNE, *TABLES)}
 
 
+def write_figures() -> None:
+    """Beside the plans; those for which there are runs."""
+    paper = [run for run in read_committed(HERE / "full" / "runs").runs if run.task == "vae"]
+    at_best = [run for run in paper if run.method == published_bounds().best(run.layers)[0]]
+    tuned = [*finished("beyond-aim"), *finished("beyond-full")]
+    shown = [run for run in tuned if run.seed == 0 and run.settings["learning_rate"] == RATE]
+    rates_figure(finished(PRUNE)).savefig(PLANS / "rates.png", dpi=120)
+    course_figure(at_best, shown).savefig(PLANS / "course.png", dpi=120)
+    units_figure(finished("beyond-warmup")).savefig(PLANS / "units.png", dpi=120)
+
+
 def main() -> None:
     """Does one of the three."""
-    parser = argparse.ArgumentParser(description="The tables of docs/results/beyond.md.")
-    parser.add_argument("what", choices=["collect", "plan", "tables"])
+    parser = argparse.ArgumentParser(description="What docs/results/beyond.md shows of runs.")
+    parser.add_argument("what", choices=["collect", "plan", "write"])
     parser.add_argument("runs", nargs="*", type=Path, help="directories of plans, to collect")
     arguments = parser.parse_args()
     if arguments.what == "collect":
@@ -187,6 +201,7 @@ def main() -> None:
     elif arguments.what == "plan":
         plan()
     else:
+        write_figures()
         write_page(PAGE, tables())
 
 

@@ -47,7 +47,7 @@ def course_figure(paper: Sequence[RunRecord], tuned: Sequence[RunRecord]) -> Fig
             elbo, bound = run.curves[ELBO], run.curves[BOUND]
             axes.plot(elbo.epochs, elbo.values, **style)
             axes.plot(bound.epochs, bound.values, "o", markersize=3, color=style["color"])
-        best = max(cell.mean for (_, layers), cell in published.values.items() if layers == depth)
+        _, best = published.best(depth)
         axes.axhline(best, color="black", lw=0.8, linestyle=":")
         axes.set(xscale="log", xlabel="epoch", ylim=(best - DROP, best + DROP / 10))
     panels[0].set_ylabel("nats")
@@ -65,8 +65,8 @@ def units_figure(runs: Sequence[RunRecord]) -> Figure:
     figure, panels = _panels([name.removeprefix(f"{UNITS}/") for name in layers])
     for name, axes in zip(layers, panels, strict=True):
         for run in runs:
-            curve = run.curves[name]
-            axes.plot(curve.epochs, curve.values, **_warmed(run.settings["kl_warmup"]), color=color(run.method))
+            style = {"color": color(run.method), **_warmed(run.settings["kl_warmup"])}
+            axes.plot(run.curves[name].epochs, run.curves[name].values, **style)
         axes.set(xlabel="epoch", ylim=(0, 205))
     panels[0].set_ylabel(f"{words(UNITS)}, of 200")
     meaning = {method: {"color": color(method)} for method in _methods(runs)}
