@@ -5,7 +5,7 @@ figures of `hnca report`.
     python docs/results/page.py collect runs/full
     python docs/results/page.py write
 
-and the same with conv-vae in place of full.
+and the same with conv-vae or clipped in place of full.
 """
 
 import argparse
@@ -35,10 +35,11 @@ FIGURES = {  # of each plan's runs, by the report's names for them
         "conv-vae-fashion-mnist": f"{ELBO} on Fashion-MNIST",
     },
 }
-PLACES = {plan: HERE / plan / "runs" for plan in FIGURES}
+PLACES = {plan: HERE / plan / "runs" for plan in (*FIGURES, "clipped")}
 BOUNDS = ("layers", "method", "seeds", "ours", "paper", "difference", "do they agree?")
 BANDITS = ("layers", "method", "seeds", "training accuracy", "test accuracy", "ln variance")
 PICTURES = ("data", "method", "training ELBO", "test bound", "ln variance")
+CLIPPED = ("probabilities", "seed", "training ELBO", "test bound", "active units: h1", "h2", "h3")
 
 
 def committed(plan: str) -> Collection:
@@ -59,12 +60,28 @@ def last_values(plan: str, task: str, names: tuple[str, ...]) -> str:
     return found[0] if found else "No run is finished yet."
 
 
+def clipped_table() -> str:
+    """The cell of the paper's table that differs, without the clip of the author's code and with
+    it: the last values of each run."""
+    clipped, cell = committed("clipped").runs, ("vae", 3, "hnca+baseline")
+    full = committed("full").runs
+    plain = [run for run in full if (run.task, run.layers, run.method) == cell]
+    rows = []
+    for words, runs in (("as they are", plain), ("clipped", clipped)):
+        for run in sorted(runs, key=lambda run: run.seed):
+            reached = (f"{run.final[metric]:.2f}" for metric in ("train_elbo", "test_bound"))
+            units = (run.final[f"active_units/h{level}"] for level in (1, 2, 3))
+            rows.append([words, run.seed, *reached, *map(int, units)])
+    return in_markdown(CLIPPED, rows)
+
+
 def tables() -> dict[str, str]:
     """What the page has, by the names of its marks."""
     bounds = bounds_table(panels_of(committed("full").runs))
     assert bounds is not None
     return {
         "full-bounds": f"{some_columns(bounds, BOUNDS)}\n\n{bounds.note}",
+        "clipped": clipped_table(),
         "full-bandits": last_values("full", "bandit", BANDITS),
         "full-conv-bandits": last_values("full", "conv-bandit", BANDITS),
         "full-figures": figures("full"),
