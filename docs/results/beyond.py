@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from beyond_figures import course_figure, rates_figure, units_figure
+from beyond_figures import TUNED, course_figure, rate_of, rates_figure, units_figure
 from committed import collect, in_markdown, missing_runs, read_committed, write_page
 
 from hnca.lab.experiments import VAE
@@ -27,7 +27,6 @@ HERE = Path(__file__).parent
 PAGE, PLANS = HERE / "beyond.md", HERE / "beyond"
 RUNS = PLANS / "runs"  # by plan and name
 PRUNE = "beyond-prune"  # the plan of the first stage
-RATE = 3e-3  # of `--preset best`
 NEAR = 3.0  # nats
 
 Cell = Callable[[RunRecord], Any]
@@ -45,7 +44,7 @@ def by_rate(runs: Iterable[RunRecord]) -> dict[tuple[int, str], dict[float, RunR
     found: dict[tuple[int, str], dict[float, RunRecord]] = {}
     for run in runs:
         rates = found.setdefault((run.layers or 0, run.method), {})
-        rates[run.settings["learning_rate"]] = run
+        rates[rate_of(run)] = run
     return found
 
 
@@ -184,7 +183,7 @@ def write_figures() -> None:
     paper = [run for run in read_committed(HERE / "full" / "runs").runs if run.task == "vae"]
     at_best = [run for run in paper if run.method == published_bounds().best(run.layers)[0]]
     tuned = [*finished("beyond-aim"), *finished("beyond-full")]
-    shown = [run for run in tuned if run.seed == 0 and run.settings["learning_rate"] == RATE]
+    shown = [run for run in tuned if run.seed == 0 and (run.done, rate_of(run)) in TUNED]
     rates_figure(finished(PRUNE)).savefig(PLANS / "rates.png", dpi=120)
     course_figure(at_best, shown).savefig(PLANS / "course.png", dpi=120)
     units_figure(finished("beyond-warmup")).savefig(PLANS / "units.png", dpi=120)

@@ -13,7 +13,7 @@ from hnca.lab.words import counted
 
 ELBO, BOUND, UNITS = "train_elbo", "test_bound", "active_units"
 DROP = 40  # nats: what is further below the best is off the axis
-LENGTHS = {84: "#009977", 840: "#1144dd"}  # epochs at tuned rates, and their colours
+TUNED = {(84, 3e-3): "#009977", (840, 3e-3): "#1144dd", (840, 1e-3): "#aa44cc"}  # epochs and rate
 PAPER = {"color": "0.5", "lw": 1.2}
 
 
@@ -24,7 +24,7 @@ def rates_figure(runs: Sequence[RunRecord]) -> Figure:
     for depth, axes in zip(depths, panels, strict=True):
         here = [run for run in runs if run.layers == depth]
         for method in _methods(here):
-            reached = {_rate(run): run.final[ELBO] for run in here if run.method == method}
+            reached = {rate_of(run): run.final[ELBO] for run in here if run.method == method}
             points = sorted(reached.items())
             axes.plot(*zip(*points, strict=True), "o-", markersize=3.5, color=color(method))
         best = max(run.final[ELBO] for run in here)
@@ -42,7 +42,8 @@ def course_figure(paper: Sequence[RunRecord], tuned: Sequence[RunRecord]) -> Fig
     published = published_bounds()
     for depth, axes in zip(depths, panels, strict=True):
         styles = [(run, PAPER) for run in paper if run.layers == depth]
-        styles += [(run, _tuned(run)) for run in tuned if run.layers == depth]
+        here = [run for run in tuned if run.layers == depth]
+        styles += [(run, {"color": TUNED[run.done, rate_of(run)], "lw": 1.2}) for run in here]
         for run, style in styles:
             elbo, bound = run.curves[ELBO], run.curves[BOUND]
             axes.plot(elbo.epochs, elbo.values, **style)
@@ -51,7 +52,10 @@ def course_figure(paper: Sequence[RunRecord], tuned: Sequence[RunRecord]) -> Fig
         axes.axhline(best, color="black", lw=0.8, linestyle=":")
         axes.set(xscale="log", xlabel="epoch", ylim=(best - DROP, best + DROP / 10))
     panels[0].set_ylabel("nats")
-    meaning = {f"{length} epochs, 0.003 to 0": {"color": LENGTHS[length]} for length in LENGTHS}
+    meaning = {
+        f"{epochs} epochs, {rate:g} to 0": {"color": shade}
+        for (epochs, rate), shade in TUNED.items()
+    }
     meaning["840 epochs at 0.0001, as in the paper"] = PAPER
     meaning["lines: training ELBO; dots: test bound"] = {"color": "0.5", "marker": "o", "lw": 0}
     meaning["the paper's test bound"] = {"color": "black", "linestyle": ":"}
@@ -93,12 +97,9 @@ def _methods(runs: Iterable[RunRecord]) -> list[str]:
     return sorted({run.method for run in runs}, key=rank)
 
 
-def _rate(run: RunRecord) -> float:
+def rate_of(run: RunRecord) -> float:
+    """The learning rate that it began with."""
     return run.settings["learning_rate"]
-
-
-def _tuned(run: RunRecord) -> dict[str, Any]:
-    return {"color": LENGTHS[run.done], "lw": 1.2}
 
 
 def _warmed(epochs: int) -> dict[str, Any]:
