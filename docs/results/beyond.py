@@ -15,8 +15,17 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from beyond_figures import TUNED, course_figure, rate_of, rates_figure, units_figure
-from committed import collect, in_markdown, missing_runs, read_committed, write_page
+from beyond_figures import course_figure, rates_figure, units_figure
+from committed import (
+    active,
+    collect,
+    in_markdown,
+    in_the_papers_settings,
+    missing_runs,
+    rate_of,
+    read_committed,
+    write_page,
+)
 
 from hnca.lab.experiments import VAE
 from hnca.lab.report.paper import published_bounds
@@ -28,6 +37,7 @@ PAGE, PLANS = HERE / "beyond.md", HERE / "beyond"
 RUNS = PLANS / "runs"  # by plan and name
 PRUNE = "beyond-prune"  # the plan of the first stage
 NEAR = 3.0  # nats
+COMMON = 3e-3  # the rate of `--preset best`
 
 Cell = Callable[[RunRecord], Any]
 
@@ -64,7 +74,8 @@ def best_first(rates: dict[float, RunRecord]) -> list[float]:
 
 def plan() -> None:
     """Writes the plan of 40 epochs: at a constant rate the best of each method, and falling to zero
-    every rate that came within `NEAR` of it, for ten epochs cannot tell such rates apart."""
+    every rate that came within `NEAR` of it, for ten epochs cannot tell such rates apart, and one
+    that all have in common."""
     lines = [
         'about = "every method at its best learning rates: 40 epochs of the discrete VAEs"',
         "",
@@ -81,7 +92,7 @@ def plan() -> None:
             raise SystemExit(f"runs of {PRUNE} are missing in {RUNS}: {which}. Collect them first.")
         best, *_ = best_first(found)
         reached = {rate: found[rate].final["train_elbo"] for rate in rates}
-        near = [rate for rate in rates if reached[rate] > reached[best] - NEAR]
+        near = [rate for rate in rates if rate == COMMON or reached[rate] > reached[best] - NEAR]
         for schedule, chosen in (("cosine", near), ("constant", [best])):
             lines += ["", "[[grid]]", f"layers = {layers}", f'estimator = "{method}"']
             lines += [f'schedule = "{schedule}"', f"learning_rate = {chosen}"]
@@ -100,15 +111,15 @@ def metric(name: str, decimals: int = 1) -> Cell:
     return lambda run: f"{run.final[name]:.{decimals}f}" if name in run.final else ""
 
 
-def active(run: RunRecord) -> str:
-    """How many units of each layer are active in the end."""
-    counts = [count for name, count in run.final.items() if name.startswith("active_units/")]
-    return " / ".join(str(int(count)) for count in counts)
+def best_published(layers: int | None) -> tuple[float, str]:
+    """The best test bound of the paper for a depth, and its method."""
+    cells = published_bounds().values.items()
+    return max((cell.mean, method) for (method, depth), cell in cells if depth == layers)
 
 
 def to_the_paper(run: RunRecord) -> str:
     """The test bound, less the best one of the paper for this depth."""
-    _, best = published_bounds().best(run.layers)
+    best, _ = best_published(run.layers)
     return f"{run.final['test_bound'] - best:+.1f}"
 
 
@@ -179,14 +190,16 @@ def tables() -> dict[str, str]:
 
 
 def write_figures() -> None:
-    """Beside the plans; those for which there are runs."""
-    paper = [run for run in read_committed(HERE / "full" / "runs").runs if run.task == "vae"]
-    at_best = [run for run in paper if run.method == published_bounds().best(run.layers)[0]]
+    """Beside the plans."""
+    paper = [run for run in in_the_papers_settings() if run.method == best_published(run.layers)[1]]
     tuned = [*finished("beyond-aim"), *finished("beyond-full")]
-    shown = [run for run in tuned if run.seed == 0 and (run.done, rate_of(run)) in TUNED]
-    rates_figure(finished(PRUNE)).savefig(PLANS / "rates.png", dpi=120)
-    course_figure(at_best, shown).savefig(PLANS / "course.png", dpi=120)
-    units_figure(finished("beyond-warmup")).savefig(PLANS / "units.png", dpi=120)
+    figures = {
+        "rates": rates_figure(finished(PRUNE)),
+        "course": course_figure(paper, tuned, lambda depth: best_published(depth)[0]),
+        "units": units_figure(finished("beyond-warmup")),
+    }
+    for name, figure in figures.items():
+        figure.savefig(PLANS / f"{name}.png", dpi=120)
 
 
 def main() -> None:
@@ -200,8 +213,8 @@ def main() -> None:
     elif arguments.what == "plan":
         plan()
     else:
-        write_figures()
         write_page(PAGE, tables())
+        write_figures()
 
 
 if __name__ == "__main__":

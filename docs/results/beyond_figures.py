@@ -1,13 +1,13 @@
 """The figures of docs/results/beyond.md, of the runs that beyond.py gives them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from committed import rate_of
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from hnca.lab.report.labels import color, rank, words
-from hnca.lab.report.paper import published_bounds
 from hnca.lab.report.record import RunRecord
 from hnca.lab.words import counted
 
@@ -34,21 +34,25 @@ def rates_figure(runs: Sequence[RunRecord]) -> Figure:
     return figure
 
 
-def course_figure(paper: Sequence[RunRecord], tuned: Sequence[RunRecord]) -> Figure:
-    """The training ELBO on its way, at the paper's rate and at tuned ones, and the test bounds: a
-    panel for each depth."""
-    depths = sorted({run.layers or 0 for run in tuned})
+def course_figure(
+    paper: Iterable[RunRecord], tuned: Iterable[RunRecord], published: Callable[[int], float]
+) -> Figure:
+    """The training ELBO on its way, at the paper's rate and at tuned ones, and the test bounds, of
+    the first seed: a panel for each depth, with the bound that the paper has published for it."""
+    styled = [(run, PAPER) for run in paper if run.seed == 0]
+    for run in tuned:
+        if run.seed == 0 and (run.done, rate_of(run)) in TUNED:
+            styled.append((run, {"color": TUNED[run.done, rate_of(run)], "lw": 1.2}))
+    depths = sorted({run.layers or 0 for run, _ in styled})
     figure, panels = _panels([counted(depth, "layer") for depth in depths])
-    published = published_bounds()
     for depth, axes in zip(depths, panels, strict=True):
-        styles = [(run, PAPER) for run in paper if run.layers == depth]
-        here = [run for run in tuned if run.layers == depth]
-        styles += [(run, {"color": TUNED[run.done, rate_of(run)], "lw": 1.2}) for run in here]
-        for run, style in styles:
+        for run, style in styled:
+            if run.layers != depth:
+                continue
             elbo, bound = run.curves[ELBO], run.curves[BOUND]
             axes.plot(elbo.epochs, elbo.values, **style)
             axes.plot(bound.epochs, bound.values, "o", markersize=3, color=style["color"])
-        _, best = published.best(depth)
+        best = published(depth)
         axes.axhline(best, color="black", lw=0.8, linestyle=":")
         axes.set(xscale="log", xlabel="epoch", ylim=(best - DROP, best + DROP / 10))
     panels[0].set_ylabel("nats")
@@ -95,11 +99,6 @@ def _panels(titles: Sequence[str]) -> tuple[Figure, Sequence[Any]]:
 def _methods(runs: Iterable[RunRecord]) -> list[str]:
     """Those of the runs, in the order in which they are always listed."""
     return sorted({run.method for run in runs}, key=rank)
-
-
-def rate_of(run: RunRecord) -> float:
-    """The learning rate that it began with."""
-    return run.settings["learning_rate"]
 
 
 def _warmed(epochs: int) -> dict[str, Any]:

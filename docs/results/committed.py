@@ -8,8 +8,10 @@ from typing import Any
 
 from hnca.lab.experiments import task_of
 from hnca.lab.report.reading import Collection, find_runs, read_runs
+from hnca.lab.report.record import RunRecord
 from hnca.lab.sweep.plans import read_plan, runs_of
 
+HERE = Path(__file__).parent
 FILES = ("config.json", "metrics.jsonl", "summary.json")  # what was measured, without checkpoints
 
 
@@ -38,6 +40,23 @@ def read_committed(directory: Path) -> Collection:
     return found
 
 
+def in_the_papers_settings() -> list[RunRecord]:
+    """The VAEs of the paper's table: full length, nothing left out."""
+    runs = read_committed(HERE / "full" / "runs").runs
+    return [run for run in runs if run.task == "vae" and run.settings["prune_children"]]
+
+
+def rate_of(run: RunRecord) -> float:
+    """The learning rate that it began with."""
+    return run.settings["learning_rate"]
+
+
+def active(run: RunRecord) -> str:
+    """How many units of each layer are active in the end."""
+    counts = [count for name, count in run.final.items() if name.startswith("active_units/")]
+    return " / ".join(str(int(count)) for count in counts)
+
+
 def missing_runs(plan: Path, found: Collection) -> str:
     """Those of a plan that are not there, and of how many seeds: a line for each task."""
     read = read_plan(str(plan))
@@ -52,7 +71,7 @@ def missing_runs(plan: Path, found: Collection) -> str:
         ours = [run for run in missing if task_of(type(run.experiment)) == task]
         seeds = Counter(run.name.removesuffix(f"-{run.experiment.seed}") for run in ours)
         words = (name if count == 1 else f"{name} ({count} seeds)" for name, count in seeds.items())
-        lines.append(f"- {task}: {', '.join(words)}")
+        lines.append(f"- {Path(task).name}: {', '.join(words)}")
     return "\n".join([f"{count}. Missing:", "", *lines])
 
 

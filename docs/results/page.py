@@ -13,11 +13,20 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from committed import collect, in_markdown, missing_runs, read_committed, write_page
+from committed import (
+    active,
+    collect,
+    in_markdown,
+    in_the_papers_settings,
+    missing_runs,
+    read_committed,
+    write_page,
+)
 
 from hnca.lab.report.groups import panels_of
 from hnca.lab.report.page import write_report
 from hnca.lab.report.reading import Collection
+from hnca.lab.report.record import RunRecord
 from hnca.lab.report.tables import Table, bounds_table, final_tables
 
 HERE = Path(__file__).parent
@@ -39,7 +48,7 @@ PLACES = {plan: HERE / plan / "runs" for plan in (*FIGURES, "clipped")}
 BOUNDS = ("layers", "method", "seeds", "ours", "paper", "difference", "do they agree?")
 BANDITS = ("layers", "method", "seeds", "training accuracy", "test accuracy", "ln variance")
 PICTURES = ("data", "method", "training ELBO", "test bound", "ln variance")
-CLIPPED = ("probabilities", "seed", "training ELBO", "test bound", "active units: h1", "h2", "h3")
+CLIPPED = ("layers", "method", "clip", "seed", "training ELBO", "test bound", "active units")
 
 
 def committed(plan: str) -> Collection:
@@ -61,18 +70,22 @@ def last_values(plan: str, task: str, names: tuple[str, ...]) -> str:
 
 
 def clipped_table() -> str:
-    """The cell of the paper's table that differs, without the clip of the author's code and with
-    it: the last values of each run."""
-    clipped, cell = committed("clipped").runs, ("vae", 3, "hnca+baseline")
-    full = committed("full").runs
-    plain = [run for run in full if (run.task, run.layers, run.method) == cell]
-    rows = []
-    for words, runs in (("as they are", plain), ("clipped", clipped)):
-        for run in sorted(runs, key=lambda run: run.seed):
-            reached = (f"{run.final[metric]:.2f}" for metric in ("train_elbo", "test_bound"))
-            units = (run.final[f"active_units/h{level}"] for level in (1, 2, 3))
-            rows.append([words, run.seed, *reached, *map(int, units)])
+    """The cells that were run with the clip of the author's code, beside those without it: the last
+    values of each run."""
+    clipped = committed("clipped").runs
+    cells = {(run.layers, run.method) for run in clipped}
+    plain = [run for run in in_the_papers_settings() if (run.layers, run.method) in cells]
+    told = [(run, "no") for run in plain] + [(run, "yes") for run in clipped]
+    rows = [
+        [run.layers, run.method, clip, run.seed, *nats(run), active(run)]
+        for run, clip in sorted(told, key=lambda each: (each[0].layers, each[1], each[0].seed))
+    ]
     return in_markdown(CLIPPED, rows)
+
+
+def nats(run: RunRecord) -> list[str]:
+    """What it came to in the end."""
+    return [f"{run.final[name]:.2f}" for name in ("train_elbo", "test_bound")]
 
 
 def tables() -> dict[str, str]:
@@ -82,6 +95,7 @@ def tables() -> dict[str, str]:
     return {
         "full-bounds": f"{some_columns(bounds, BOUNDS)}\n\n{bounds.note}",
         "clipped": clipped_table(),
+        "clipped-missing": missing("clipped"),
         "full-bandits": last_values("full", "bandit", BANDITS),
         "full-conv-bandits": last_values("full", "conv-bandit", BANDITS),
         "full-figures": figures("full"),
@@ -124,7 +138,7 @@ def main() -> None:
     """Does one of the two."""
     parser = argparse.ArgumentParser(description="What docs/results/README.md shows of runs.")
     parser.add_argument("what", choices=["collect", "write"])
-    parser.add_argument("runs", nargs="*", type=Path, help="runs/full, runs/conv-vae: to collect")
+    parser.add_argument("runs", nargs="*", type=Path, help="runs/full, say: to collect")
     arguments = parser.parse_args()
     if arguments.what == "collect":
         collect(arguments.runs, PLACES)

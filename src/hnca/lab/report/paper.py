@@ -23,12 +23,6 @@ class PublishedBounds(NamedTuple):
     epochs: int
     values: dict[tuple[str, int | None], Interval]  # by method and layers
 
-    def best(self, layers: int | None) -> tuple[str, float]:
-        """The method with the best mean for a depth, and that mean."""
-        here = [(each.mean, key[0]) for key, each in self.values.items() if key[1] == layers]
-        mean, method = max(here)
-        return method, mean
-
 
 @cache
 def published_bounds() -> PublishedBounds:
