@@ -38,6 +38,7 @@ RUNS = PLANS / "runs"  # by plan and name
 PRUNE = "beyond-prune"  # the plan of the first stage
 NEAR = 3.0  # nats
 COMMON = 3e-3  # the rate of `--preset best`
+RIVAL = "disarm"
 
 Cell = Callable[[RunRecord], Any]
 
@@ -75,7 +76,8 @@ def best_first(rates: dict[float, RunRecord]) -> list[float]:
 def plan() -> None:
     """Writes the plan of 40 epochs: at a constant rate the best of each method, and falling to zero
     every rate that came within `NEAR` of it, for ten epochs cannot tell such rates apart, and one
-    that all have in common."""
+    that all have in common. Ten epochs are kind to large rates, so the strongest rival has the
+    next smaller one, too."""
     lines = [
         'about = "every method at its best learning rates: 40 epochs of the discrete VAEs"',
         "",
@@ -92,7 +94,10 @@ def plan() -> None:
             raise SystemExit(f"runs of {PRUNE} are missing in {RUNS}: {which}. Collect them first.")
         best, *_ = best_first(found)
         reached = {rate: found[rate].final["train_elbo"] for rate in rates}
-        near = [rate for rate in rates if rate == COMMON or reached[rate] > reached[best] - NEAR]
+        wanted = {rate for rate in rates if reached[rate] > reached[best] - NEAR} | {COMMON}
+        if method == RIVAL:
+            wanted.add(rates[rates.index(best) - 1])
+        near = sorted(wanted)
         for schedule, chosen in (("cosine", near), ("constant", [best])):
             lines += ["", "[[grid]]", f"layers = {layers}", f'estimator = "{method}"']
             lines += [f'schedule = "{schedule}"', f"learning_rate = {chosen}"]
