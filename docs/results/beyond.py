@@ -68,9 +68,9 @@ def planned_rates() -> dict[tuple[int, str], list[float]]:
     return {key: sorted(found[key]) for key in sorted(found)}
 
 
-def best_first(rates: dict[float, RunRecord]) -> list[float]:
-    """Learning rates, by the training ELBO that they led to."""
-    return sorted(rates, key=lambda rate: rates[rate].final["train_elbo"], reverse=True)
+def best_rate(rates: dict[float, RunRecord]) -> float:
+    """The learning rate that led to the best training ELBO."""
+    return max(rates, key=lambda rate: rates[rate].final["train_elbo"])
 
 
 def plan() -> None:
@@ -92,13 +92,12 @@ def plan() -> None:
         if missing := [rate for rate in rates if rate not in found]:
             which = f"{layers} layers, {method}, {', '.join(map(str, missing))}"
             raise SystemExit(f"runs of {PRUNE} are missing in {RUNS}: {which}. Collect them first.")
-        best, *_ = best_first(found)
+        best = best_rate(found)
         reached = {rate: found[rate].final["train_elbo"] for rate in rates}
-        wanted = {rate for rate in rates if reached[rate] > reached[best] - NEAR} | {COMMON}
+        falling = {rate for rate in rates if reached[rate] > reached[best] - NEAR} | {COMMON}
         if method == RIVAL:
-            wanted.add(rates[rates.index(best) - 1])
-        near = sorted(wanted)
-        for schedule, chosen in (("cosine", near), ("constant", [best])):
+            falling.update([rate for rate in rates if rate < best][-1:])
+        for schedule, chosen in (("cosine", sorted(falling)), ("constant", [best])):
             lines += ["", "[[grid]]", f"layers = {layers}", f'estimator = "{method}"']
             lines += [f'schedule = "{schedule}"', f"learning_rate = {chosen}"]
     path = PLANS / "beyond-tuned.toml"
@@ -182,7 +181,7 @@ def rates_table(runs: Iterable[RunRecord]) -> str:
         found, units = methods.get((layers, method), {}), ""
         shown = {rate: metric("train_elbo")(run) for rate, run in found.items()}
         if set(wanted) <= set(found):
-            best, *_ = best_first(found)
+            best = best_rate(found)
             shown[best], units = f"**{shown[best]}**", active(found[best])
         cells = [shown.get(rate, "." if rate in wanted else "") for rate in rates]
         rows.append([layers, method, *cells, units])

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ def collect(directories: Iterable[Path], places: Mapping[str, Path]) -> None:
         print(f"wrote {there}")
 
 
+@cache  # a page asks for the same runs in several places
 def read_committed(directory: Path) -> Collection:
     """The runs below a directory, of which none may be damaged."""
     found = read_runs(find_runs([directory]) if directory.exists() else [])
