@@ -1,5 +1,7 @@
 """Numbers drawn in one loop are those that JAX draws, to the bit."""
 
+from unittest import mock
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 from jax import export
 
 import hnca
-from hnca.draws import draw_uniform
+from hnca.draws import draw_gumbel, draw_uniform
 
 KEYS = {
     "typed": lambda: jax.random.key(3),
@@ -34,10 +36,39 @@ def test_units_fire_as_jax_has_them_fire(kind):
     np.testing.assert_array_equal(layer.sample(logits, key), fired)
 
 
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("units", [1, 3])
+def test_categories_are_drawn_as_jax_draws_them(kind, units):
+    logits, key = jax.random.normal(jax.random.key(1), (50, units, 4), jnp.float32), KEYS[kind]()
+    layer = hnca.Categorical(0, 4, units=units, key=jax.random.key(0))
+    drawn = jax.random.categorical(key, logits)
+    np.testing.assert_array_equal(layer.sample(logits, key), jnp.squeeze(drawn))
+
+
+@pytest.mark.parametrize("fine", [False, True])
+@pytest.mark.parametrize("kind", KEYS)
+def test_gumbel_numbers_are_those_of_jax(kind, fine):
+    """With the switch for finer ones as well."""
+    key, shape = KEYS[kind](), (20, 3, 5)
+    jax.config.update("jax_high_dynamic_range_gumbel", fine)
+    try:
+        drawn = jax.jit(lambda key: draw_gumbel(key, shape, jnp.float32))(key)
+        np.testing.assert_array_equal(drawn, jax.random.gumbel(key, shape, jnp.float32))
+    finally:
+        jax.config.update("jax_high_dynamic_range_gumbel", False)
+
+
+def test_a_gumbel_number_of_no_chance_at_all_is_finite():
+    """The uniform number 0, which comes once in eight million draws."""
+    with mock.patch("hnca.draws.draw_uniform", lambda key, shape, dtype: jnp.zeros(shape, dtype)):
+        assert jnp.isfinite(draw_gumbel(jax.random.key(0), (2,), jnp.float32)).all()
+
+
+@pytest.mark.parametrize("draw", [draw_uniform, draw_gumbel])
 @pytest.mark.parametrize("shape", [(5, 2), (5, 4)])
-def test_several_keys_are_refused(shape):
+def test_several_keys_are_refused(shape, draw):
     with pytest.raises(ValueError, match="single key"):
-        draw_uniform(jax.random.split(jax.random.key(0), 3), shape, jnp.float32)
+        draw(jax.random.split(jax.random.key(0), 3), shape, jnp.float32)
 
 
 def test_a_batch_of_any_size_can_be_exported():

@@ -113,3 +113,19 @@ def test_models_are_the_graphs_of_the_readme():
     }
     with pytest.raises(ValueError, match="at least one layer"):
         hierarchical_vae(5, [], key=KEY)
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="for CPUs")
+def test_a_reward_is_computed_once_for_all_that_read_it():
+    """XLA for CPUs would put it into each fusion that reads it, and there compute it for each unit
+    of each example."""
+    case, estimator = bandit(2), hnca.HNCA(hnca.MovingAverage())
+    state = estimator.init(case.graph)
+
+    @jax.jit
+    def step(key):
+        sample = case.graph.sample(key, **case.context)
+        estimate, _ = estimator(case.graph, sample, state, reward=jnp.cos(1.0 * sample["action"]))
+        return estimate.grads
+
+    assert step.lower(KEY).compile().as_text().count(" cosine(") == 1

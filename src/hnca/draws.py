@@ -1,4 +1,4 @@
-"""Uniform numbers: the bits of `jax.random.uniform`, in a fraction of its time on a CPU.
+"""Random numbers: the bits of `jax.random`, in a fraction of its time on a CPU.
 
 There JAX keeps the 20 rounds of its generator in a loop, whose every pass goes through memory.
 Written out they are one loop over the numbers, by vectors. The generator is Threefry-2x32 of Salmon
@@ -13,7 +13,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, UInt32
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from .kernels.settled import settled
 
@@ -33,6 +33,20 @@ def draw_uniform(key: Array, shape: tuple, dtype) -> Float[Array, "..."]:
     if not _is_usual(key, shape, dtype):
         return jax.random.uniform(key, shape, dtype)
     return settled(_single(jax.random.key_data(key), shape))
+
+
+def draw_categorical(key: Array, logits: Float[Array, "... K"]) -> Int[Array, "..."]:
+    """Categories with these logits, as `jax.random.categorical` draws them."""
+    return jnp.argmax(draw_gumbel(key, logits.shape, logits.dtype) + logits, axis=-1)
+
+
+def draw_gumbel(key: Array, shape: tuple, dtype) -> Float[Array, "..."]:
+    """Numbers of Gumbel's distribution, as `jax.random.gumbel` draws them."""
+    finer = jax.config.jax_high_dynamic_range_gumbel  # pyright: ignore[reportAttributeAccessIssue]
+    if finer or not _is_usual(key, shape, dtype):
+        return jax.random.gumbel(key, shape, dtype)
+    positive = jnp.maximum(draw_uniform(key, shape, dtype), jnp.finfo(dtype).tiny)
+    return -jnp.log(-jnp.log(positive))
 
 
 def _is_usual(key: Array, shape: tuple, dtype) -> bool:

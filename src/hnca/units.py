@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num, PRNGKeyArray
 
 from .convolution import Convolution
-from .draws import draw_bernoulli
+from .draws import draw_bernoulli, draw_categorical
 from .foreign import explained, refuse_state
 from .kernels.bernoulli import entropy as bernoulli_entropy
 from .kernels.settled import settled
@@ -401,7 +401,7 @@ class Categorical(AbstractLayer):
         return () if self.units == 1 else (self.units,)
 
     def sample(self, logits, key):
-        indices = jax.random.categorical(key, at_least_single(logits), axis=-1)
+        indices = draw_categorical(key, at_least_single(logits))
         return indices.reshape(-1, *self._values_shape)
 
     def as_values(self, values, name):

@@ -10,6 +10,7 @@ from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
 from ..credit import Assigned, Estimate, added, gradients
 from ..graph import AbstractComponent, Graph, Node, Sample
+from ..kernels.settled import settled
 from ..units import AbstractLayer, Bernoulli
 from ..validation import checked_weights
 from ..weights import Weights, scaled, unweighted, weighted
@@ -81,6 +82,8 @@ class AbstractEstimator(eqx.Module):
         _refuse_foreign_state(graph, self, state)
         checked = checked_weights(weights, list(graph.structure.inputs), sample.batch)
         counted, values = weighted(graph, checked), graph.component_values(sample, reward)
+        # Credit reads them unit by unit: they are not to be computed as often.
+        values = {name: settled(each) for name, each in values.items()}
         counted_values = values | {name: w * values[name] for name, w in checked.items()}
         if weights is None or isinstance(weights, Mapping):
             assigned, after = self.assign(counted, sample, counted_values, state, key)

@@ -28,6 +28,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from ..credit import Assigned, Credit
+from ..draws import draw_gumbel
 from ..graph import Graph, Node, Sample
 from ..units import at_least_single
 from .base import AbstractEstimator, Values, required
@@ -90,9 +91,7 @@ class GumbelSoftmax(AbstractEstimator):
         def pick(node: Node, logits: Array) -> Float[Array, "B U *K"]:
             logits = at_least_single(logits)
             table = node.layer.log_odds(logits)
-            return relaxed(
-                node, logits, jax.random.gumbel(keys[node.name], table.shape, table.dtype)
-            )
+            return relaxed(node, logits, draw_gumbel(keys[node.name], table.shape, table.dtype))
 
         def value(logits: Array) -> Float[Array, ""]:
             start = relaxed(node, logits, noise)

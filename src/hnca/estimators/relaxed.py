@@ -23,6 +23,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Num, PRNGKeyArray
 
 from ..credit import Credit
+from ..draws import draw_gumbel
 from ..graph import Graph, Node, Pick, Sample
 from ..units import AbstractLayer, at_least_single
 
@@ -99,7 +100,7 @@ def gumbel_given(
     truncated logistic variable."""
     logits = at_least_single(logits)
     logs = log_policy(layer, logits)
-    exponential = -jax.random.gumbel(key, logs.shape, logs.dtype)  # the logarithm of one, rate 1
+    exponential = -draw_gumbel(key, logs.shape, logs.dtype)  # the logarithm of one, rate 1
     taken = layer.indicator(values)
     least = jnp.sum(jnp.where(taken > 0.5, exponential, 0), axis=0, keepdims=True)
     exceeding = jnp.logaddexp(exponential - logs, least)
