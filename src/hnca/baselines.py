@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from .graph import AbstractComponent, Graph, Node, Sample
 from .units import Affine, at_least_single
@@ -192,11 +192,11 @@ class Network(eqx.Module):
 
 
 class Fit(eqx.Module):
-    """The state of a learned baseline. The last three are moving averages, from 0."""
+    """The state of a learned baseline. All but the first two are moving averages, from 0."""
 
     network: Network
     opt_state: PyTree
-    batches: Int[Array, ""]
+    one: Float[Array, ""]  # of 1: what the others have to be divided by, as they began at 0
     signal: Float[Array, ""]
     spread: Float[Array, ""]  # squared distance of the signal from its mean
     residual: Float[Array, ""]  # and from the baseline
@@ -228,7 +228,7 @@ class Learned(AbstractBaseline):
     >>> estimate, state = estimator(graph, sample, estimator.init(graph, key=key))
     """
 
-    features: int = eqx.field(default=16, static=True)
+    features: int = eqx.field(default=8, static=True)
     optimizer: optax.GradientTransformation = eqx.field(default=optax.adam(1e-3), static=True)
     decay: int | float = eqx.field(default=0.99, static=True)
     normalise: bool = eqx.field(default=False, static=True)
@@ -245,7 +245,7 @@ class Learned(AbstractBaseline):
         hidden, zero = Affine(node.layer.inputs, self.features, key=key), jnp.zeros(())
         network = Network(hidden, jnp.zeros(self.features))
         opt_state = self.optimizer.init(network)  # pyright: ignore[reportArgumentType]
-        return Fit(network, opt_state, jnp.zeros((), int), zero, zero, zero)
+        return Fit(network, opt_state, zero, zero, zero, zero)
 
     def value(
         self, state: PyTree, view: View, components: Sequence[AbstractComponent]
@@ -259,13 +259,14 @@ class Learned(AbstractBaseline):
         predicted = self.value(state, view, ())
         signal = jnp.where(jnp.isfinite(signal), signal, predicted)
         move = partial(_moved, self.decay)
-        batches = state.batches + jnp.isfinite(jnp.mean(signal))
+        taken = jnp.isfinite(jnp.mean(signal))
+        one = jnp.where(taken, self.decay * state.one + (1 - self.decay), state.one)
         average = move(state.signal, signal)
-        spread = move(state.spread, (signal - self._from_zero(average, batches)) ** 2)
+        spread = move(state.spread, (signal - _from_zero(average, one)) ** 2)
         residual = state.residual
         if self.normalise:
             residual = move(residual, (signal - predicted) ** 2)
-        averages = batches, average, spread, residual
+        averages = one, average, spread, residual
         mean, deviation = self._scale(Fit(state.network, state.opt_state, *averages))
         return Fit(*self._fitted(state, view, (signal - mean) / deviation), *averages)
 
@@ -276,7 +277,7 @@ class Learned(AbstractBaseline):
     def divisors(self, states: Mapping[str, Sequence[PyTree]]) -> dict[str, Float[Array, ""]]:
         if not self.normalise:
             return {}
-        square = lambda fit: self._from_zero(fit.residual, fit.batches)
+        square = lambda fit: _from_zero(fit.residual, fit.one)
         total = lambda routes: sum(map(square, routes), jnp.zeros(()))
         return {name: jnp.sqrt(jnp.maximum(1, total(routes))) for name, routes in states.items()}
 
@@ -292,19 +293,20 @@ class Learned(AbstractBaseline):
 
     def _scale(self, state: Fit) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """Mean and deviation of the signal; the latter a little more, lest rounding be learned."""
-        mean = self._from_zero(state.signal, state.batches)
-        deviation = jnp.sqrt(self._from_zero(state.spread, state.batches))
+        mean = _from_zero(state.signal, state.one)
+        deviation = jnp.sqrt(_from_zero(state.spread, state.one))
         return mean, deviation + 1e-3 * jnp.abs(mean) + jnp.finfo(mean.dtype).tiny
-
-    def _from_zero(self, average: Float[Array, ""], batches: Int[Array, ""]) -> Float[Array, ""]:
-        """A moving average that began at 0, without what is left of that 0."""
-        return average / (1 - self.decay ** jnp.maximum(batches, 1))
 
 
 def _moved(decay: float, average: Float[Array, ""], batch: Float[Array, " B"]) -> Float[Array, ""]:
     """A moving average after a batch; a mean that is not finite is passed over."""
     mean = jnp.mean(batch)
     return jnp.where(jnp.isfinite(mean), decay * average + (1 - decay) * mean, average)
+
+
+def _from_zero(average: Float[Array, ""], one: Float[Array, ""]) -> Float[Array, ""]:
+    """A moving average that began at 0, without what is left of that 0; at first, 0."""
+    return average / jnp.where(one > 0, one, 1)
 
 
 def _check_decay(baseline: MovingAverage | Learned) -> None:
