@@ -1,21 +1,26 @@
 """What a baseline that sees the example costs in a training step.
 
     make bench
+    PJRT_NPROC=1 python benchmarks/baselines_time.py    # on one core, as the runs of a sweep
 
 A resampled baseline costs at most what leave-one-out has beyond backpropagation; a learned one, a
 small part of a step. Alternating runs in one process, as in step_time.py.
+
+On two cores, how XLA's threads share a step out differs from one network to the next, and moves a
+ratio by a tenth. One core has no such luck.
 """
 
 import argparse
 from statistics import median
 
-from step_time import STEPS, UNITS, YARDSTICK, bandit_contenders, vae_contenders
+from step_time import UNITS, YARDSTICK, bandit_contenders, vae_contenders
 from timing import Timings, alternate
 
 from hnca.estimators import make_estimator
 
 METHODS = ("hnca", "hnca+baseline", "hnca+loo", "hnca+learned", "loo")
 LEARNED_BAR = 1.15
+STEPS = 200  # an epoch has more; with few, the time of a call would count
 
 
 def resampled(timings: Timings) -> float:
@@ -28,7 +33,7 @@ def resampled(timings: Timings) -> float:
 def main() -> None:
     """Prints the ratios beside the most that they may be. Exits with 1 where a bar is missed."""
     parser = argparse.ArgumentParser(description="What baselines cost.")
-    parser.add_argument("--rounds", type=int, default=20, help="alternating runs of each contender")
+    parser.add_argument("--rounds", type=int, default=10, help="alternating runs of each contender")
     rounds = parser.parse_args().rounds
     met = True
 
@@ -41,14 +46,14 @@ def main() -> None:
     estimators = {name: make_estimator(name) for name in METHODS}
     learned = "hnca+learned / hnca+baseline"
     for depth in (1, 2, 3):
-        timings = alternate(vae_contenders([UNITS] * depth, estimators), rounds, STEPS)
+        timings = alternate(vae_contenders([UNITS] * depth, estimators, steps=STEPS), rounds, STEPS)
         check(f"vae-{depth}: hnca+loo / (hnca + loo - {YARDSTICK})", resampled(timings), 1.0)
         check(
             f"vae-{depth}: {learned}", timings.ratio("hnca+learned", "hnca+baseline"), LEARNED_BAR
         )
     alone = {name: estimators[name] for name in ("hnca+baseline", "hnca+learned")}
     for depth in (1, 2, 3):
-        timings = alternate(bandit_contenders([UNITS] * depth, alone), rounds, STEPS)
+        timings = alternate(bandit_contenders([UNITS] * depth, alone, steps=STEPS), rounds, STEPS)
         ratio = timings.ratio("hnca+learned", "hnca+baseline")
         check(f"bandit-{depth}: {learned}", ratio, LEARNED_BAR)
     raise SystemExit(0 if met else 1)

@@ -66,10 +66,10 @@ BARS = {  # the most that each ratio may be
 Run = Callable[[], None]
 
 
-def inputs() -> tuple[jax.Array, jax.Array]:
+def inputs(steps: int = STEPS) -> tuple[jax.Array, jax.Array]:
     """Random images and labels for every step."""
-    x = jax.random.bernoulli(jax.random.key(1), 0.2, (STEPS, BATCH, PIXELS))
-    y = jax.random.randint(jax.random.key(2), (STEPS, BATCH), 0, ACTIONS)
+    x = jax.random.bernoulli(jax.random.key(1), 0.2, (steps, BATCH, PIXELS))
+    y = jax.random.randint(jax.random.key(2), (steps, BATCH), 0, ACTIONS)
     return x.astype(jnp.float32), y
 
 
@@ -96,9 +96,11 @@ def training(graph: hnca.Graph, estimator, task, entries, with_variance: bool = 
     return repeated(epoch, TrainState.start(graph, estimator, OPTIMIZER, KEY), entries)
 
 
-def vae_contenders(units: Sequence[int], estimators, variance: bool = False) -> dict[str, Run]:
+def vae_contenders(
+    units: Sequence[int], estimators, variance: bool = False, steps: int = STEPS
+) -> dict[str, Run]:
     """Training runs of one VAE, by backpropagation and by each estimator."""
-    graph, (x, _) = hierarchical_vae(PIXELS, units, key=KEY), inputs()
+    graph, (x, _) = hierarchical_vae(PIXELS, units, key=KEY), inputs(steps)
     runs = {YARDSTICK: backpropagation(vae_parameters(graph), vae_loss, x)}
     task = lambda x: ({"x": x}, None)
     runs |= {name: training(graph, each, task, x) for name, each in estimators.items()}
@@ -107,9 +109,9 @@ def vae_contenders(units: Sequence[int], estimators, variance: bool = False) -> 
     return runs
 
 
-def bandit_contenders(units: Sequence[int], estimators) -> dict[str, Run]:
+def bandit_contenders(units: Sequence[int], estimators, steps: int = STEPS) -> dict[str, Run]:
     """Training runs of one policy, by backpropagation and by each estimator."""
-    graph, entries = bandit_policy(PIXELS, units, ACTIONS, key=KEY), inputs()
+    graph, entries = bandit_policy(PIXELS, units, ACTIONS, key=KEY), inputs(steps)
     runs = {YARDSTICK: backpropagation(bandit_parameters(graph), bandit_loss, entries)}
 
     def task(entry):

@@ -1,5 +1,6 @@
 """Baselines that see the example: what of it, that no bias comes of it, and what they learn."""
 
+from collections.abc import Iterator
 from unittest import mock
 
 import equinox as eqx
@@ -10,11 +11,13 @@ import optax
 import pytest
 
 import hnca
-from enumeration import assert_trees_close, every_sample, of_single_samples
+from enumeration import assert_trees_close, every_sample, expectation, of_single_samples, variance
 from graphs import CASES, Case, bandit, elbo
-from hnca.baselines import Fit
+from hnca.baselines import Fit, as_baseline
 from hnca.credit import added, direct_credit, gradients
+from hnca.weights import weighted
 from test_unbiased import SharedTables, frozen
+from test_variance_theorems import single_components
 
 KEY = jax.random.key(7)
 
@@ -66,35 +69,25 @@ RESAMPLED = {
 }
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        "skip-connection",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ("diamond", "categorical-hidden", "two-heads")
-        ),
-    ],
-)
-def test_every_pair_of_samples(case):
-    """The expectation over what was done and over the fresh draws is the exact gradient."""
-    graph, context = case = known(CASES[case]())
+def of_pairs(graph: hnca.Graph, case: Case, direct: bool) -> Iterator[tuple]:
+    """For each estimator and node, the gradient estimates from what was done and what was drawn
+    anew, all pairs of samples; and how likely each pair is. With the `direct` dependence or not."""
     sample, _, probability = every_sample(case)
     count = sample.batch
 
     def estimate(first, second):
         views = {node.name: hnca.View(graph, node, first) for node in graph.nodes}
         chances = {name: chance(view, second) for name, view in views.items()}
-        values, direct = graph.component_values(first), direct_credit(graph, first)
-        tables, found = SharedTables(graph, first), {}
+        values, tables, found = graph.component_values(first), SharedTables(graph, first), {}
         with mock.patch.object(hnca.View, "draw", lambda view, key: mixed(view, second)):
             for name, estimator in RESAMPLED.items():
                 state = estimator.init(graph)
                 if isinstance(estimator, hnca.HNCA):
-                    assigned, _ = estimator.assign_from(tables, values, state, KEY)
+                    ((_, credit),), _ = estimator.assign_from(tables, values, state, KEY)
                 else:
-                    assigned, _ = estimator.assign(graph, first, values, state, KEY)
-                credit = added(assigned[0][1], direct)
+                    ((_, credit),), _ = estimator.assign(graph, first, values, state, KEY)
+                if direct:
+                    credit = added(credit, direct_credit(graph, first))
                 found[name] = gradients(graph, [(first, credit)]).nodes
         return found, chances
 
@@ -102,13 +95,55 @@ def test_every_pair_of_samples(case):
     pick = lambda places: jax.tree.map(lambda array: array[places], sample)
     first, second = pick(np.repeat(every, count)), pick(np.tile(every, count))
     found, chances = of_single_samples(estimate, first, second)
-    _, exact = hnca.exact_gradient(graph, **context)
     for name, nodes in found.items():
-        for node, expected in zip(nodes, exact.nodes, strict=True):
-            weight = np.repeat(probability, count) * chances[node.name]
+        for node, estimates in zip(graph.node_names, nodes, strict=True):
+            weight = np.repeat(probability, count) * chances[node]
             np.testing.assert_allclose(weight.sum(), 1, rtol=1e-12)
-            mean = jax.tree.map(lambda leaf, w=weight: np.tensordot(w, leaf, axes=1), node)
-            assert_trees_close(mean, expected, f"{name}, {node.name}")
+            yield name, node, estimates, weight
+
+
+@pytest.mark.parametrize(
+    ("case", "weight"),
+    [
+        ("skip-connection", 1.0),
+        *(
+            pytest.param(name, weight, marks=pytest.mark.slow)
+            for name, weight in (
+                ("skip-connection", 0.3),
+                ("diamond", 1.0),
+                ("categorical-hidden", 1.0),
+                ("two-heads", 1.0),
+            )
+        ),
+    ],
+)
+def test_every_pair_of_samples(case, weight):
+    """The expectation over what was done and over the fresh draws is the exact gradient, whatever
+    one of the components counts."""
+    case = known(CASES[case]())
+    weights = {case.graph.objective[0].name: weight}
+    graph = weighted(case.graph, {name: jnp.full(1, each) for name, each in weights.items()})
+    _, exact = hnca.exact_gradient(case.graph, weights=weights, **case.context)
+    expected = dict(zip(case.graph.node_names, exact.nodes, strict=True))
+    for name, node, estimates, probability in of_pairs(graph, case, direct=True):
+        mean = expectation(estimates, probability)
+        assert_trees_close(mean, expected[node], f"{name}, {node}")
+
+
+@pytest.mark.slow
+def test_variance_with_the_same_fresh_draws():
+    """HNCA never has more than REINFORCE, component by component: it is the mean of REINFORCE given
+    all but the unit, and fresh draws have no part in the unit."""
+    reduced = False
+    for name, single in single_components(known(CASES["skip-connection"]())).items():
+        found = {}
+        for method, node, estimates, probability in of_pairs(single.graph, single, direct=False):
+            found[method, node] = jax.tree.leaves(variance(estimates, probability))
+        for node in single.graph.node_names:
+            for ours, theirs in zip(found["hnca", node], found["reinforce", node], strict=True):
+                assert np.all(ours <= theirs * (1 + 1e-12) + 1e-15), (name, node)
+                reduced |= bool(np.any(ours < 0.9 * theirs))
+    assert reduced, "nowhere less variance: the theorems would hold for a copy of REINFORCE"
 
 
 def test_a_view_has_nothing_of_the_node_or_its_descendants():
@@ -151,6 +186,8 @@ def test_what_is_refused():
         looped(case.graph, sample, looped.init(case.graph))
     with pytest.raises(ValueError, match="Learned draws its first weights: pass key= to init"):
         hnca.HNCA(hnca.Learned()).init(case.graph)
+    with pytest.raises(TypeError, match=r"MovingAverage\(\), not 'loo'; by name there are"):
+        as_baseline("loo")
     for wrong in (
         lambda: hnca.Learned(0),
         lambda: hnca.Learned(decay=1),

@@ -74,6 +74,25 @@ def test_one_trace_per_shape():
     assert traces == [(4, 3), (2, 3)]
 
 
+def test_one_trace_for_all_numbers_as_weights():
+    """Those of a warm-up change in every step."""
+    traces = []
+
+    def energy(h):
+        traces.append(h.shape)
+        return h.sum(-1)
+
+    layer = hnca.Bernoulli(3, 2, key=KEY)
+    graph = hnca.Graph([hnca.Node("h", layer, ["x"])], [hnca.Function("f", energy, ["h"])])
+    sample, estimator = graph.sample(KEY, x=jnp.ones((4, 3))), hnca.HNCA()
+    state, counts = estimator.init(graph), []
+    for weight in (0.1, 0.2, 0.3):
+        estimate, _ = estimator(graph, sample, state, weights={"f": weight})
+        np.testing.assert_allclose(estimate.value, weight * sample["h"].sum(1), rtol=1e-6)
+        counts.append(len(traces))
+    assert counts[0] == counts[2]
+
+
 def test_training_inside_scan():
     """The whole epoch as one program, state and all."""
     case, estimator = elbo(1), hnca.HNCA(hnca.MovingAverage())

@@ -147,17 +147,19 @@ def test_weighted_objective(case, form):
     exact = hnca.exact_gradient(case.graph, reward=case.world, weights=weights, **case.context)
     sample, rewards, probability = every_sample(case)
     repeated = jnp.repeat(per_example, sample.batch // 2)
+    every = ESTIMATORS | LEARNED
+    estimators = {name: every[name] for name in ("reinforce", "hnca", "hnca+learned")}
 
     def estimate(sample, pair):
         rewards, mine = pair
         weights = {first: 0.7, second: mine} if form == "components" else mine
 
         def of(estimator):
-            state = frozen(estimator.init(case.graph))
+            state = frozen(estimator.init(case.graph, key=jax.random.key(0)))
             made, _ = estimator(case.graph, sample, state, reward=rewards, weights=weights)
             return made.value, made.grads
 
-        return {name: of(ESTIMATORS[name]) for name in ("reinforce", "hnca")}
+        return {name: of(each) for name, each in estimators.items()}
 
     results = of_single_samples(estimate, sample, (rewards, repeated))
     for name, estimated in results.items():

@@ -107,6 +107,18 @@ class AbstractBaseline(eqx.Module):
         return {}
 
 
+def as_baseline(baseline: object) -> AbstractBaseline:
+    """The baseline of a method that may have one."""
+    if baseline is None:
+        return NoBaseline()
+    if not isinstance(baseline, AbstractBaseline):
+        raise TypeError(
+            f"baseline must be one, as in hnca.MovingAverage(), not {baseline!r};"
+            " by name there are methods with theirs: make_estimator('hnca+loo')"
+        )
+    return baseline
+
+
 class NoBaseline(AbstractBaseline):
     """Subtracts nothing."""
 

@@ -17,6 +17,7 @@ from .objectives import MultiSampleBound as MultiSampleBound
 from .rebar import Rebar as Rebar
 from .registry import REGISTRY as REGISTRY
 from .registry import make_estimator as make_estimator
+from .registry import unknown_estimator as unknown_estimator
 from .reinforce import Reinforce as Reinforce
 from .relax import Relax as Relax
 from .straight_through import ReinMax as ReinMax

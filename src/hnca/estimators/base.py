@@ -63,7 +63,6 @@ class AbstractEstimator(eqx.Module):
         method that has some is biased, if only in the length of each layer's gradient."""
         return {}
 
-    @eqx.filter_jit
     def __call__(
         self,
         graph: Graph,
@@ -77,6 +76,20 @@ class AbstractEstimator(eqx.Module):
         """One estimate, and the state for the next one. With `weights`, of the objective that
         `graph.value` has with them. An example's weight, an array `[B]`, multiplies its credit:
         one of weight 0 has none, and baselines track what they would without weights."""
+        # Arrays, for numbers would be compiled in, and every new one anew.
+        weights = jax.tree.map(jnp.asarray, weights)
+        return self._estimate(graph, sample, state, reward, key, weights)
+
+    @eqx.filter_jit
+    def _estimate(
+        self,
+        graph: Graph,
+        sample: Sample,
+        state: PyTree,
+        reward: ArrayLike | Mapping[str, ArrayLike] | None,
+        key: PRNGKeyArray | None,
+        weights: Weights | None,
+    ) -> tuple[Estimate, PyTree]:
         if self.needs_objective:
             _refuse_opaque(graph, self)
         _refuse_foreign_state(graph, self, state)

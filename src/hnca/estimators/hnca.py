@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from ..baselines import AbstractBaseline, NoBaseline, View
+from ..baselines import AbstractBaseline, View, as_baseline
 from ..counterfactual import Counterfactuals, Table
 from ..credit import Assigned, Credit
 from ..graph import AbstractComponent, Graph, Node, Sample
@@ -68,7 +68,7 @@ class HNCA(AbstractEstimator):
         prune_children: bool = True,
         downstream_only: bool = True,
     ):
-        self.baseline = baseline or NoBaseline()
+        self.baseline = as_baseline(baseline)
         self.prune_children = prune_children
         self.downstream_only = downstream_only
 

@@ -1,6 +1,6 @@
 """Every method by name: for the command line, the benchmark and the tests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ..baselines import AbstractBaseline, Learned, MovingAverage, Resampled
@@ -98,15 +98,16 @@ def make_estimator(name: str) -> AbstractEstimator:
     """
     if name in REGISTRY:
         return REGISTRY[name].make()
-    known = ", ".join(REGISTRY)
-    raise ValueError(f"unknown estimator '{name}': {_unknown(name)}; choose one of {known}")
+    raise ValueError(unknown_estimator(name, REGISTRY))
 
 
-def _unknown(name: str) -> str:
-    """Which part of a name it is that there is not."""
+def unknown_estimator(name: str, known: Iterable[str]) -> str:
+    """Which part of a name it is that there is not, and what there is."""
     method, _, baseline = name.partition("+")
     if method not in METHODS:
-        return f"there is no method '{method}'"
-    if baseline not in BASELINES:
-        return f"there is no baseline '{baseline}'"
-    return f"'{method}' has no baseline"
+        missing = f"there is no method '{method}'"
+    elif baseline not in BASELINES:
+        missing = f"there is no baseline '{baseline}'"
+    else:
+        missing = f"'{method}' has no baseline"
+    return f"unknown estimator '{name}': {missing}; choose one of {', '.join(known)}"

@@ -2,7 +2,7 @@
 
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from ..baselines import AbstractBaseline, NoBaseline, View
+from ..baselines import AbstractBaseline, View, as_baseline
 from ..credit import Assigned, Credit
 from ..graph import Graph, Sample
 from .base import AbstractEstimator, Values, reinforced, total
@@ -21,7 +21,7 @@ class Reinforce(AbstractEstimator):
     baseline: AbstractBaseline
 
     def __init__(self, baseline: AbstractBaseline | None = None):
-        self.baseline = baseline or NoBaseline()
+        self.baseline = as_baseline(baseline)
 
     @property
     def unbiased(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ...estimators import AbstractEstimator
+from ...estimators import REGISTRY, AbstractEstimator, make_estimator
 from ...graph import Graph
 from ...models import bandit_policy, conv_policy
 from ..data import Dataset
@@ -42,9 +42,10 @@ class AbstractBandit(AbstractImageExperiment):
     def objection(self, estimator: AbstractEstimator) -> str | None:
         if not estimator.needs_objective:
             return None
+        able = [name for name in REGISTRY if not make_estimator(name).needs_objective]
         return (
             "evaluates the objective again, but a bandit's reward comes once, from outside: "
-            "use hnca or reinforce, alone or with +baseline or +learned"
+            f"use one of {', '.join(able)}"
         )
 
 

@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray, PyTree
 
 from ...credit import parameter_counts
-from ...estimators import REGISTRY, AbstractEstimator, make_estimator
+from ...estimators import REGISTRY, AbstractEstimator, make_estimator, unknown_estimator
 from ...exact import World
 from ...graph import Graph
 from ...optimizers import maximize
@@ -179,8 +179,7 @@ class AbstractExperiment(ABC):
     def check(self) -> None:
         """Refuses settings that make no sense, before anything is done."""
         if self.estimator not in REGISTRY:
-            known = ", ".join(self.estimators)
-            raise UsageError(f"unknown estimator '{self.estimator}': choose one of {known}")
+            raise UsageError(unknown_estimator(self.estimator, self.estimators))
         if objection := self.objection(self.make_estimator()):
             raise UsageError(f"estimator '{self.estimator}' {objection}")
         if not 0 <= self.seed < 2**32:

@@ -76,8 +76,14 @@ class AbstractVAE(AbstractImageExperiment):
     def check(self) -> None:
         super().check()
         self.check_positive("eval_samples")
-        if self.kl_warmup < 0 or self.kl_start < 0:
-            raise UsageError("--kl-warmup and --kl-start must be 0 or more")
+        if not 0 <= self.kl_start <= 1:
+            raise UsageError(f"--kl-start must be from 0 to 1, not {self.kl_start}")
+        if self.kl_start != AbstractVAE.kl_start and not self.kl_warmup:
+            raise UsageError("--kl-start is where a warm-up begins: pass --kl-warmup EPOCHS, too")
+        longest = self.epochs if self.updates is None else MOST
+        if not 0 <= self.kl_warmup <= longest:
+            limit = f"from 0 to {longest:,}, the epochs of the run"
+            raise UsageError(f"--kl-warmup must be {limit}, not {self.kl_warmup}")
         if self.kl_warmup and self.measure != "elbo":
             raise UsageError(
                 f"--kl-warmup is of the ELBO's terms, and {self.estimator} climbs another bound: "
