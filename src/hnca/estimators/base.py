@@ -94,9 +94,9 @@ class AbstractEstimator(eqx.Module):
             _refuse_opaque(graph, self)
         _refuse_foreign_state(graph, self, state)
         checked = checked_weights(weights, list(graph.structure.inputs), sample.batch)
-        counted, values = weighted(graph, checked), graph.component_values(sample, reward)
+        counted = weighted(graph, checked)
         # Credit reads them unit by unit: they are not to be computed as often.
-        values = {name: settled(each) for name, each in values.items()}
+        values = settled(graph.component_values(sample, reward))
         counted_values = values | {name: w * values[name] for name, w in checked.items()}
         if weights is None or isinstance(weights, Mapping):
             assigned, after = self.assign(counted, sample, counted_values, state, key)
