@@ -63,12 +63,11 @@ def test_what_makes_no_sense():
     for settings, message in (
         ({"warmup_steps": -1}, "--warmup-steps must be 0 or more, not -1"),
         ({"clip": 0.0}, "--clip must be above 0"),
-        ({"kl_warmup": -1}, "--kl-warmup must be from 0 to 3, the epochs of the run, not -1"),
-        ({"kl_warmup": 4}, "--kl-warmup must be from 0 to 3, the epochs of the run, not 4"),
+        ({"kl_warmup": -1}, "--kl-warmup must be 0 or more, not -1"),
+        ({"kl_warmup": 2**31}, "--kl-warmup must be below 2,147,483,648, not 2147483648"),
         ({"kl_start": -0.1}, "--kl-start must be from 0 to 1, not -0.1"),
         ({"kl_start": 1.5}, "--kl-start must be from 0 to 1, not 1.5"),
         ({"kl_start": float("nan")}, "--kl-start must be from 0 to 1, not nan"),
-        ({"kl_start": 0.5, "kl_warmup": 0}, "--kl-start is where a warm-up begins: pass --kl-w"),
         ({"kl_warmup": 1, "estimator": "vimco"}, "vimco climbs another bound"),
     ):
         with pytest.raises(UserError, match=message):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +17,7 @@ from enumeration import (
     of_single_samples,
 )
 from graphs import CASES, Case, bandit
+from hnca.baselines import Fit
 from hnca.counterfactual import Counterfactuals
 from hnca.credit import added, direct_credit, gradients
 
@@ -38,7 +40,7 @@ WITH_LEARNED = ["skip-connection", "two-heads", "categorical-hidden", "opaque-ev
 
 def frozen(state):
     """Baselines far from zero, a different one everywhere: of a network, another weight for each
-    input, and averages after some batches."""
+    input, and averages after five batches."""
     leaves, structure = jax.tree.flatten(state)
 
     def far(number, leaf):
@@ -47,7 +49,10 @@ def frozen(state):
         noise = jax.random.normal(jax.random.key(number), leaf.shape) if leaf.ndim else 0.0
         return 0.7 + number * (leaf.ndim == 0) + noise + jnp.zeros(leaf.shape)
 
-    return jax.tree.unflatten(structure, [far(i, leaf) for i, leaf in enumerate(leaves)])
+    state = jax.tree.unflatten(structure, [far(i, leaf) for i, leaf in enumerate(leaves)])
+    is_fit, one = lambda part: isinstance(part, Fit), jnp.asarray(1 - 0.99**5)
+    counted = lambda part: eqx.tree_at(lambda fit: fit.one, part, one) if is_fit(part) else part
+    return jax.tree.map(counted, state, is_leaf=is_fit)
 
 
 class SharedTables(Counterfactuals):

@@ -76,8 +76,7 @@ class AbstractEstimator(eqx.Module):
         """One estimate, and the state for the next one. With `weights`, of the objective that
         `graph.value` has with them. An example's weight, an array `[B]`, multiplies its credit:
         one of weight 0 has none, and baselines track what they would without weights."""
-        # Arrays, for numbers would be compiled in, and every new one anew.
-        weights = jax.tree.map(jnp.asarray, weights)
+        weights = jax.tree.map(_traced, weights)
         return self._estimate(graph, sample, state, reward, key, weights)
 
     @eqx.filter_jit
@@ -119,6 +118,11 @@ class AbstractEstimator(eqx.Module):
     ) -> Float[Array, " B"]:
         others = [each for each, _ in assigned[1:]]
         return self.objective.value(graph, values, sample, others)
+
+
+def _traced(leaf: ArrayLike) -> ArrayLike:
+    """A number as an array: else it would be compiled in, and every new one anew."""
+    return jnp.asarray(leaf, float) if isinstance(leaf, int | float) else leaf
 
 
 def total(

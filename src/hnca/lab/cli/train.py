@@ -64,8 +64,8 @@ class RunOptions:
     data_dir: Annotated[Path | None, Flag(metavar="DIRECTORY")] = None
     """Where to look for the data set first."""
     preset: Annotated[str | None, Flag(metavar="NAME")] = None
-    """Other defaults of the settings: paper, quick for a run of about a minute, or best (vae only,
-    with --layers 1, 2 or 3) for the paper's bound in a tenth of its updates, at thirty times its
+    """Other defaults of the settings: paper, quick for a run of about a minute, or best (vae only)
+    for the paper's bounds of 1, 2 and 3 --layers in a tenth of its updates, at thirty times its
     learning rate."""
 
     def runs(self, experiment: AbstractExperiment) -> dict[Path, AbstractExperiment]:

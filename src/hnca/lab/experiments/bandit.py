@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ...estimators import REGISTRY, AbstractEstimator, make_estimator
+from ...estimators import AbstractEstimator
 from ...graph import Graph
 from ...models import bandit_policy, conv_policy
 from ..data import Dataset
@@ -42,11 +42,7 @@ class AbstractBandit(AbstractImageExperiment):
     def objection(self, estimator: AbstractEstimator) -> str | None:
         if not estimator.needs_objective:
             return None
-        able = [name for name in REGISTRY if not make_estimator(name).needs_objective]
-        return (
-            "evaluates the objective again, but a bandit's reward comes once, from outside: "
-            f"use one of {', '.join(able)}"
-        )
+        return "evaluates the objective again, but a bandit's reward comes once, from outside"
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,8 @@ class AbstractExperiment(ABC):
         if self.estimator not in REGISTRY:
             raise UsageError(unknown_estimator(self.estimator, self.estimators))
         if objection := self.objection(self.make_estimator()):
-            raise UsageError(f"estimator '{self.estimator}' {objection}")
+            others = ", ".join(self.estimators)
+            raise UsageError(f"estimator '{self.estimator}' {objection}; use one of {others}")
         if not 0 <= self.seed < 2**32:
             raise UsageError(f"--seed must be from 0 to {2**32 - 1}, not {self.seed}")
         self.check_positive(*POSITIVE)

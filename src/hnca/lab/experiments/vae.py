@@ -78,11 +78,8 @@ class AbstractVAE(AbstractImageExperiment):
         self.check_positive("eval_samples")
         if not 0 <= self.kl_start <= 1:
             raise UsageError(f"--kl-start must be from 0 to 1, not {self.kl_start}")
-        if self.kl_start != AbstractVAE.kl_start and not self.kl_warmup:
-            raise UsageError("--kl-start is where a warm-up begins: pass --kl-warmup EPOCHS, too")
-        longest = self.epochs if self.updates is None else MOST
-        if not 0 <= self.kl_warmup <= longest:
-            limit = f"from 0 to {longest:,}, the epochs of the run"
+        if not 0 <= self.kl_warmup < MOST:
+            limit = "0 or more" if self.kl_warmup < 0 else f"below {MOST:,}"
             raise UsageError(f"--kl-warmup must be {limit}, not {self.kl_warmup}")
         if self.kl_warmup and self.measure != "elbo":
             raise UsageError(
@@ -142,7 +139,7 @@ class VAE(AbstractVAE):
 
     def objection(self, estimator: AbstractEstimator) -> str | None:
         if self.categories > 2 and isinstance(estimator, BINARY):
-            return "is for units of two values: drop --categories, or use hnca, reinforce or loo"
+            return "is for units of two values, as they are without --categories"
         ablated = not (self.prune_children and self.downstream_only)
         if ablated and not isinstance(estimator, HNCA):
             return "has no --no-prune-children or --no-downstream-only: they are ablations of hnca"
