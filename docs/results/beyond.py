@@ -38,7 +38,7 @@ RUNS = PLANS / "runs"  # by plan and name
 PRUNE = "beyond-prune"  # the plan of the first stage
 NEAR = 3.0  # nats
 COMMON = 3e-3  # the rate of `--preset best`
-RIVAL = "disarm"
+RIVALS = "disarm", "loo"
 
 Cell = Callable[[RunRecord], Any]
 
@@ -76,7 +76,7 @@ def best_rate(rates: dict[float, RunRecord]) -> float:
 def plan() -> None:
     """Writes the plan of 40 epochs: at a constant rate the best of each method, and falling to zero
     every rate that came within `NEAR` of it, for ten epochs cannot tell such rates apart, and one
-    that all have in common. Ten epochs are kind to large rates, so the strongest rival has the
+    that all have in common. Ten epochs are kind to large rates, so the strongest rivals have the
     next smaller one, too."""
     lines = [
         'about = "every method at its best learning rates: 40 epochs of the discrete VAEs"',
@@ -95,8 +95,8 @@ def plan() -> None:
         best = best_rate(found)
         reached = {rate: found[rate].final["train_elbo"] for rate in rates}
         falling = {rate for rate in rates if reached[rate] > reached[best] - NEAR} | {COMMON}
-        if method == RIVAL:
-            falling.update([rate for rate in rates if rate < best][-1:])
+        if method in RIVALS:
+            falling.add(max(rate for rate in rates if rate < COMMON))
         for schedule, chosen in (("cosine", sorted(falling)), ("constant", [best])):
             lines += ["", "[[grid]]", f"layers = {layers}", f'estimator = "{method}"']
             lines += [f'schedule = "{schedule}"', f"learning_rate = {chosen}"]
