@@ -142,7 +142,7 @@ def test_killed_and_interrupted_a_run_ends_in_the_same_bits(tmp_path, stripes, e
         (["data", "show", "STRIPES", "--columns", "100000"], "--columns must be from 1 to 500"),
         (
             ["train", "bandit", "--estimator", "magic"],
-            "estimator 'magic': there is no method",
+            "unknown estimator 'magic': there is no method",
         ),
         (["train", "vae", "--estimator", "disarm+loo"], "'disarm' has no baseline; choose one of"),
         (["train", "vae", "--categories", "1"], "--categories must be 2 or more"),

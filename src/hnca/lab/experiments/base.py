@@ -186,15 +186,15 @@ class AbstractExperiment(ABC):
         if not 0 <= self.seed < 2**32:
             raise UsageError(f"--seed must be from 0 to {2**32 - 1}, not {self.seed}")
         self.check_positive(*POSITIVE)
-        if self.warmup_steps < 0:
-            raise UsageError(f"--warmup-steps must be 0 or more, not {self.warmup_steps}")
+        self.check_positive("warmup_steps", or_zero=True)
 
-    def check_positive(self, *names: str) -> None:
-        """Refuses settings that must be above 0, or left out."""
+    def check_positive(self, *names: str, or_zero: bool = False) -> None:
+        """Refuses settings that must be above 0 (or 0 at the least), or left out."""
+        least = "0 or more" if or_zero else "above 0"
         for name in names:
             value = getattr(self, name)
-            if value is not None and not 0 < value < MOST:
-                limit = "above 0" if value < MOST else f"below {MOST:,}"
+            if value is not None and not (0 < value < MOST or (or_zero and value == 0)):
+                limit = least if value < MOST else f"below {MOST:,}"
                 raise UsageError(f"--{name.replace('_', '-')} must be {limit}, not {value}")
 
     def check_layers(self, count: int) -> None:

@@ -78,9 +78,7 @@ class AbstractVAE(AbstractImageExperiment):
         self.check_positive("eval_samples")
         if not 0 <= self.kl_start <= 1:
             raise UsageError(f"--kl-start must be from 0 to 1, not {self.kl_start}")
-        if not 0 <= self.kl_warmup < MOST:
-            limit = "0 or more" if self.kl_warmup < 0 else f"below {MOST:,}"
-            raise UsageError(f"--kl-warmup must be {limit}, not {self.kl_warmup}")
+        self.check_positive("kl_warmup", or_zero=True)
         if self.kl_warmup and self.measure != "elbo":
             raise UsageError(
                 f"--kl-warmup is of the ELBO's terms, and {self.estimator} climbs another bound: "
